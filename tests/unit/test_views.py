@@ -18,9 +18,12 @@ from weakref import ref
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubesched.api import names
-from kubesched.api.core import Node, NodeSelector, Pod, Toleration
+from kubesched.api.core import Namespace, Node, NodeSelector, Pod, Toleration
+from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.workloads import PlainSelectorSpec, Service
 from kubesched.cluster.incremental import Column, Memo, View
 from kubesched.errors import InvariantError
 from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, SignatureView
@@ -72,6 +75,9 @@ CLAIMS = ["a", "b", "c"]
 VOLUMES = ["v", "w"]
 IMAGES = {"web:latest": 300 << 20, "db:1": 900 << 20}
 PREFERS_SSD = prefers((30, term(requirement("disk", "In", "ssd"))), (5, in_zones("a")))
+IN_TEAM_A = replace(
+    pod_term(HOST, app="web"), namespace_selector=LabelSelector(match_labels={"team": "a"})
+)
 KINDS: list[dict[str, Any]] = [
     {"cpu": "1"},
     {"cpu": "1", "memory": "1Gi"},
@@ -85,7 +91,11 @@ KINDS: list[dict[str, Any]] = [
     {"labels": {"app": "db"}, "near": must(pod_term(ZONE, app="web"))},
     {"labels": {"app": "db"}, "away_from": must(pod_term(HOST, app="db"))},
     {"labels": {"app": "web"}, "near": should((5, pod_term(ZONE, app="db")))},
+    {"labels": {"app": "web", "tier": "front"}},
+    {"labels": {"app": "db"}, "away_from": must(IN_TEAM_A)},
 ]
+#: Selectors of a service; all of them select pods of one kind.
+SERVICE_SELECTORS = [{"app": "web"}, {"tier": "front"}, {"app": "web", "tier": "front"}]
 
 
 DEVICE_CLAIMS = {
@@ -207,6 +217,8 @@ class Life:
             (self.nominate, 2),
             (self.withdraw, 1),
             (self.change_a_budget, 1),
+            (self.put_service, 2),
+            (self.label_the_namespace, 2),
             (self.put_claim, 2),
             (self.put_volume, 2),
             (self.remove_volume, 1),
@@ -298,6 +310,17 @@ class Life:
     def change_a_budget(self) -> None:
         made = budget(allowed=self.random.randrange(2), match={"app": "web"})
         (self.cluster.budgets.remove if self._coin() else self.cluster.budgets.put)(made)
+
+    # --- what selects pods --------------------------------------------------------------------
+
+    def put_service(self) -> None:
+        meta = ObjectMeta(name="s", namespace="default")
+        spec = PlainSelectorSpec(selector=self._one_of(SERVICE_SELECTORS))
+        self.cluster.workloads.services.put(Service(metadata=meta, spec=spec))
+
+    def label_the_namespace(self) -> None:
+        meta = ObjectMeta(name="default", labels={"team": self._one_of("ab")})
+        self.cluster.namespaces.put(Namespace(metadata=meta))
 
     # --- storage ------------------------------------------------------------------------------
 

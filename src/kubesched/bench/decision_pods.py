@@ -88,7 +88,7 @@ def make_pod(
             name=f"pod-{number}",
             namespace="bench",
             uid=f"uid-{number}",
-            labels={"app": app or f"app-{number % APPS}"},
+            labels={"app": app or _app_of(number, APPS)},
         ),
         spec=PodSpec(
             scheduler_name="default-scheduler",
@@ -114,8 +114,12 @@ def filling_pod(number: int, node_count: int) -> Pod:
     return make_pod(-1 - number, app="filling", cpu="900m", node_name=f"node-{number % node_count}")
 
 
-def _selector_of(number: int) -> LabelSelector:
-    return LabelSelector(match_labels={"app": f"app-{number % APPS}"})
+def _app_of(number: int, apps: int) -> str:
+    return f"app-{number % apps}"
+
+
+def _selector_of(number: int, apps: int) -> LabelSelector:
+    return LabelSelector(match_labels={"app": _app_of(number, apps)})
 
 
 def basic(number: int) -> Pod:
@@ -153,43 +157,45 @@ def preferred_node_affinity(number: int) -> Pod:
     return make_pod(number, affinity=Affinity(node_affinity=preferred))
 
 
-def hard_spread(number: int) -> Pod:
+def hard_spread(number: int, apps: int = APPS) -> Pod:
     """Each application evenly over the zones."""
-    return _spread(number, "DoNotSchedule")
+    return _spread(number, apps, "DoNotSchedule")
 
 
 def soft_spread(number: int) -> Pod:
     """Each application rather evenly over the zones."""
-    return _spread(number, "ScheduleAnyway")
+    return _spread(number, APPS, "ScheduleAnyway")
 
 
-def _spread(number: int, when_unsatisfiable: str) -> Pod:
+def _spread(number: int, apps: int, when_unsatisfiable: str) -> Pod:
     constraint = TopologySpreadConstraint(
         max_skew=5,
         topology_key=ZONE,
         when_unsatisfiable=when_unsatisfiable,
-        label_selector=_selector_of(number),
+        label_selector=_selector_of(number, apps),
     )
-    return make_pod(number, spread=constraint)
+    return make_pod(number, app=_app_of(number, apps), spread=constraint)
 
 
-def zone_affinity(number: int) -> Pod:
+def zone_affinity(number: int, apps: int = APPS) -> Pod:
     """Each application in one zone."""
-    term = PodAffinityTerm(topology_key=ZONE, label_selector=_selector_of(number))
+    term = PodAffinityTerm(topology_key=ZONE, label_selector=_selector_of(number, apps))
     required = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
-    return make_pod(number, affinity=Affinity(pod_affinity=required))
+    affinity = Affinity(pod_affinity=required)
+    return make_pod(number, app=_app_of(number, apps), affinity=affinity)
 
 
-def host_anti_affinity(number: int) -> Pod:
+def host_anti_affinity(number: int, apps: int = APPS) -> Pod:
     """Each application at most once on a node."""
-    term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=_selector_of(number))
+    term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=_selector_of(number, apps))
     required = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
-    return make_pod(number, affinity=Affinity(pod_anti_affinity=required))
+    affinity = Affinity(pod_anti_affinity=required)
+    return make_pod(number, app=_app_of(number, apps), affinity=affinity)
 
 
 def preferred_zone_affinity(number: int) -> Pod:
     """Each application rather in one zone."""
-    term = PodAffinityTerm(topology_key=ZONE, label_selector=_selector_of(number))
+    term = PodAffinityTerm(topology_key=ZONE, label_selector=_selector_of(number, APPS))
     weighted = WeightedPodAffinityTerm(weight=100, pod_affinity_term=term)
     preferred = PodAffinity(preferred_during_scheduling_ignored_during_execution=(weighted,))
     return make_pod(number, affinity=Affinity(pod_affinity=preferred))

@@ -30,10 +30,13 @@ class AffinityTerm(Struct, frozen=True, cache_hash=True):
         self, pod_labels: Mapping[str, str], *, namespace: str, namespace_labels: Mapping[str, str]
     ) -> bool:
         """Tell whether the term selects a pod."""
-        in_namespace = namespace in self.namespaces or self.namespace_selector.matches(
-            namespace_labels
+        return self.covers(namespace, namespace_labels=namespace_labels) and self.selector.matches(
+            pod_labels
         )
-        return in_namespace and self.selector.matches(pod_labels)
+
+    def covers(self, namespace: str, *, namespace_labels: Mapping[str, str]) -> bool:
+        """Tell whether the term selects pods of a namespace."""
+        return namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
 
 
 class WeightedTerm(Struct, frozen=True, cache_hash=True):
@@ -59,7 +62,7 @@ class CarriedTerm(Struct, frozen=True, cache_hash=True):
     weight: int = 0
 
 
-class PodTerms(Struct, frozen=True, dict=True):
+class PodTerms(Struct, frozen=True, dict=True, weakref=True, cache_hash=True):
     """All terms of a pod."""
 
     required: tuple[AffinityTerm, ...] = ()

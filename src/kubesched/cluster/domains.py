@@ -8,19 +8,25 @@ updated with the per-row counters that they sum up.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 import numpy as np
 
-from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array, read_only
 from kubesched.cluster.incremental import View
+from kubesched.cluster.recent import Recent
 from kubesched.errors import InvariantError, require
 
 if TYPE_CHECKING:
     from kubesched.cluster.node_rows import NodeRows
     from kubesched.cluster.node_table import NodeTable
     from kubesched.cluster.row_counter import RowCounter
+
+#: Up to this many domains, all counters have a sum for each, and share masks of rows.
+FEW_DOMAINS: Final = 64
+#: Masks that are cached for the domains of one label.
+MOST_MASKS: Final = 64
 
 
 class Domains(View):
@@ -30,8 +36,10 @@ class Domains(View):
         "_by_domain",
         "_eligible",
         "_key",
+        "_masks",
         "_starts",
         "_table",
+        "has_one_row_each",
         "ids",
         "leaves_rows_out",
         "number",
@@ -39,7 +47,7 @@ class Domains(View):
         "there",
     )
 
-    derived = ("ids", "size", "there", "number", "leaves_rows_out")
+    derived = ("ids", "size", "there", "number", "leaves_rows_out", "has_one_row_each")
 
     def __init__(
         self, table: NodeTable, key: str, eligible: Callable[[], BoolArray] | None = None
@@ -58,6 +66,10 @@ class Domains(View):
         self.number = 0
         #: whether some rows are not eligible
         self.leaves_rows_out = False
+        #: whether no domain has several rows, as with host names
+        self.has_one_row_each = True
+        #: some of the domains, as bytes → the rows in them
+        self._masks: Recent[bytes, BoolArray] = Recent(MOST_MASKS)
         #: rows sorted by domain, and where each domain begins; computed on demand
         self._by_domain: IndexArray | None = None
         self._starts: IndexArray = np.zeros(0, dtype=np.intp)
@@ -69,10 +81,13 @@ class Domains(View):
         if self._eligible is not None:
             self.ids[~self._eligible()] = 0
         self.size = len(column.vocabulary)
-        self.there = np.bincount(self.ids, minlength=self.size) > 0
+        rows = np.bincount(self.ids, minlength=self.size)
+        self.there = rows > 0
         self.leaves_rows_out = bool(self.there[0])
         self.there[0] = False
         self.number = int(np.count_nonzero(self.there))
+        self.has_one_row_each = int(rows[1:].sum()) == self.number
+        self._masks.clear()
         self._by_domain = None
 
     def with_rows(self, nodes: NodeRows) -> BoolArray:
@@ -82,6 +97,30 @@ class Domains(View):
         there = self.there.copy()
         there[0] = self.leaves_rows_out
         return there
+
+    @property
+    def are_few(self) -> bool:
+        """Whether there are so few domains that a number for each of them costs next to nothing."""
+        return self.size <= FEW_DOMAINS
+
+    def rows_in(self, domains: BoolArray) -> BoolArray:
+        """Return which rows are in some of few domains; read-only, shared by all who ask."""
+        key = domains.tobytes()
+        mask = self._masks.get(key)
+        if mask is None:
+            mask = self._masks[key] = read_only(domains.take(self.ids))
+        return mask
+
+    def rows_beside(self, rows: IndexArray) -> BoolArray:
+        """Return which rows share a domain with one of a few rows."""
+        with_domain = rows[self.ids[rows] > 0]
+        if self.has_one_row_each:
+            beside = np.zeros(len(self.ids), dtype=np.bool_)
+            beside[with_domain] = True
+            return beside
+        domains = np.zeros(self.size, dtype=np.bool_)
+        domains[self.ids[with_domain]] = True
+        return domains.take(self.ids)
 
     def rows_of(self, domain: int) -> IndexArray:
         """Return the rows of a domain."""
@@ -107,6 +146,7 @@ class DomainCounts(View):
         #: domain → pods; domain 0 has none
         self.counts: Int64Array
         #: row → whether its domain has pods; computed on demand
+        #: where domains are not few
         self._hit: BoolArray | None = None
 
     def stamp(self) -> int:
@@ -141,6 +181,8 @@ class DomainCounts(View):
 
     def hit(self) -> BoolArray:
         """Return which rows are in a domain that has pods; the view must be refreshed."""
+        if self.domains.are_few:
+            return self.domains.rows_in(self.counts > 0)
         if self._hit is None:
             self._hit = (self.counts > 0).take(self.domains.ids)
         return self._hit

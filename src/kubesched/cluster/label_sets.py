@@ -7,21 +7,14 @@ over all pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from weakref import WeakKeyDictionary, WeakValueDictionary, ref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from kubesched.api.meta import ObjectMeta
-from kubesched.cluster.incremental import Log, Memo
-from kubesched.errors import InvariantError
 
 if TYPE_CHECKING:
     from kubesched.cluster.pod_counters import PodCounter
-    from kubesched.cluster.term_counters import TermCounter
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 
 
 class LabelSet:
@@ -31,12 +24,9 @@ class LabelSet:
         "__weakref__",
         "counters",
         "labels",
-        "matching_terms",
         "namespace",
         "rows",
         "terminating",
-        "terms_epoch",
-        "terms_seen",
     )
 
     def __init__(self, namespace: str, labels: Mapping[str, str], *, terminating: bool) -> None:
@@ -47,50 +37,10 @@ class LabelSet:
         #: row → number of pods
         self.rows: dict[int, int] = {}
         #: counters that include these pods
-        self.counters: list[PodCounter] = []
-        #: cached terms of other pods that select these pods: terms on this namespace, and terms on
-        #: any
-        self.matching_terms: list[TermCounter] = []
-        self.terms_seen = [0, 0]
-        self.terms_epoch = -1
+        self.counters: tuple[PodCounter, ...] = ()
 
     def __repr__(self) -> str:
         return f"LabelSet({self.namespace}, {dict(self.labels)})"
-
-
-class LabelMemo(Generic[K, V]):
-    """A `Memo` per label set, dropped with the last pod that has these labels."""
-
-    def __init__(
-        self,
-        answer: Callable[[LabelSet, K], V],
-        *logs: Log[Any],
-        stamp: Callable[[], Hashable] | None = None,
-        limit: int,
-    ) -> None:
-        """`logs`, `stamp` and `limit` are those of each `Memo`."""
-        self._answer = answer
-        self._logs = logs
-        self._stamp = stamp
-        self._limit = limit
-        self._memos: WeakKeyDictionary[LabelSet, Memo[K, V]] = WeakKeyDictionary()
-
-    def of(self, labels: LabelSet, key: K) -> V:
-        """Return the result for pods with some labels."""
-        memo = self._memos.get(labels)
-        if memo is None:
-            # The memo lives as long as the label set, so it must not hold a strong reference to it.
-            answer = partial(_about, ref(labels), self._answer)
-            memo = Memo(answer, *self._logs, stamp=self._stamp, limit=self._limit)
-            self._memos[labels] = memo
-        return memo.of(key)
-
-
-def _about(labels: ref[LabelSet], answer: Callable[[LabelSet, K], V], key: K) -> V:
-    found = labels()
-    if found is None:
-        raise InvariantError("pods with these labels are gone")
-    return answer(found, key)
 
 
 class LabelSets:
@@ -103,7 +53,9 @@ class LabelSets:
         """Return the label set of a pod."""
         labels = meta.labels or {}
         terminating = meta.deletion_timestamp is not None
-        key = (meta.namespace, terminating, frozenset(labels.items()))
+        # Smaller than a set of pairs.
+        keys = sorted(labels)
+        key = (meta.namespace, terminating, *keys, *[labels[each] for each in keys])
         found = self._sets.get(key)
         if found is None:
             found = LabelSet(meta.namespace, labels, terminating=terminating)

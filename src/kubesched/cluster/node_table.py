@@ -366,8 +366,8 @@ class NodeTable:
             if node is not None:
                 self._validate_node(row, node)
         require(self.ports.snapshot() == ports.snapshot(), "host ports in use")
-        self.pod_counters.validate(self.size)
         placed = [(row, pod) for row, pods in enumerate(self.pods) for pod in pods.values()]
+        self.pod_counters.validate(self.size, {pod.labels for _, pod in placed})
         self.term_counters.validate(self.size, [(row, pod.terms) for row, pod in placed])
         self.volume_uses.validate((row, pod.volumes) for row, pod in placed)
         for view in (*self._floats.values(), *self._domains.values()):

@@ -4,29 +4,21 @@ Topology spread and inter-pod affinity need such counts. A counter is built from
 first use, then updated with every pod that is added or removed; it is never recounted. The least
 recently used counters are dropped when all of them take too much memory, and those that count
 nothing, which rollouts leave behind, when they are as many as the others.
-
-Nearly every selector requires one value, or one of a few, of some label. Selectors and label sets
-are indexed by that, so that neither is compared with all of the others.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection
 
 import numpy as np
 from msgspec import Struct
 
-from kubesched.api.labels import IN, Selector
+from kubesched.api.labels import Selector
 from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.row_counter import RowCounter
+from kubesched.cluster.selector_index import SelectorIndex
 from kubesched.errors import require
-
-#: A label: its key and its value.
-Pair = tuple[str, str]
-
-#: A namespace and a label, None for any.
-Scope = tuple[str | None, Pair | None]
 
 #: Memory limit of all counters.
 LIMIT_BYTES = 256 << 20
@@ -43,27 +35,17 @@ class Selection(Struct, frozen=True, cache_hash=True):
     #: whether terminating pods count
     with_terminating: bool
 
+    def counts(self, labels: LabelSet) -> bool:
+        """Tell whether pods count that are matched."""
+        return self.with_terminating or not labels.terminating
+
     def matches(self, labels: LabelSet) -> bool:
         """Tell whether pods with these labels are counted."""
-        if labels.terminating and not self.with_terminating:
+        if not self.counts(labels):
             return False
         if self.namespaces is not None and labels.namespace not in self.namespaces:
             return False
         return self.selector.matches(labels.labels)
-
-    @property
-    def pairs(self) -> tuple[Pair | None, ...]:
-        """Labels of which every selected pod has at least one; None: not restricted."""
-        for each in self.selector.requirements:
-            if each.operator == IN:
-                return tuple((each.key, value) for value in dict.fromkeys(each.values))
-        return (None,)
-
-    @property
-    def scopes(self) -> Iterator[Scope]:
-        """Where selected pods may be."""
-        namespaces = (None,) if self.namespaces is None else self.namespaces
-        return ((namespace, pair) for namespace in namespaces for pair in self.pairs)
 
 
 class PodCounter(RowCounter):
@@ -83,13 +65,12 @@ class PodCounters:
         self._limit_bytes = limit_bytes
         #: in order of last use
         self._counters: OrderedDict[Selection, PodCounter] = OrderedDict()
-        self._by_scope: dict[Scope, dict[Selection, PodCounter]] = {}
+        #: their selectors, and the label sets that have pods on some row
+        self._index: SelectorIndex[PodCounter] = SelectorIndex()
         #: how many were dropped; those are no longer updated
         self.dropped = 0
         #: at this number, counters that count nothing are dropped
         self._tidy_at = FEW_COUNTERS
-        #: namespace → label, None for all → label sets that have pods on some row
-        self._label_sets: dict[str, dict[Pair | None, dict[LabelSet, None]]] = {}
 
     def __len__(self) -> int:
         return len(self._counters)
@@ -102,11 +83,10 @@ class PodCounters:
             return counter
         self._make_room()
         counter = self._counters[selection] = PodCounter(selection)
-        for scope in selection.scopes:
-            self._by_scope.setdefault(scope, {})[selection] = counter
-        for labels in self._in_scope(selection):
-            if selection.matches(labels):
-                labels.counters.append(counter)
+        self._index.put(counter, selection.selector, selection.namespaces)
+        for labels in self._index.matched(counter):
+            if selection.counts(labels):
+                labels.counters += (counter,)
                 for row, pods in labels.rows.items():
                     counter.add(row, pods)
         return counter
@@ -149,32 +129,13 @@ class PodCounters:
             self._end(labels)
 
     def _begin(self, labels: LabelSet) -> None:
-        in_namespace = self._label_sets.setdefault(labels.namespace, {})
-        pairs = (None, *labels.labels.items())
-        for pair in pairs:
-            in_namespace.setdefault(pair, {})[labels] = None
-        labels.counters = [
-            counter
-            for namespace in (labels.namespace, None)
-            for pair in pairs
-            for counter in self._by_scope.get((namespace, pair), {}).values()
-            if counter.selection.matches(labels)
-        ]
+        self._index.add(labels)
+        matching = self._index.matching(labels)
+        labels.counters = tuple([each for each in matching if each.selection.counts(labels)])
 
     def _end(self, labels: LabelSet) -> None:
-        labels.counters = []
-        in_namespace = self._label_sets[labels.namespace]
-        for pair in (None, *labels.labels.items()):
-            del in_namespace[pair][labels]
-            if not in_namespace[pair]:
-                del in_namespace[pair]
-        if not in_namespace:
-            del self._label_sets[labels.namespace]
-
-    def _in_scope(self, selection: Selection) -> Iterator[LabelSet]:
-        for namespace, pair in selection.scopes:
-            for each in self._label_sets if namespace is None else (namespace,):
-                yield from self._label_sets.get(each, {}).get(pair, ())
+        self._index.discard(labels)
+        labels.counters = ()
 
     def _make_room(self) -> None:
         # Estimate the size of each by the largest of the most recent ones.
@@ -193,20 +154,16 @@ class PodCounters:
     def _drop(self, selection: Selection) -> None:
         dropped = self._counters.pop(selection)
         self.dropped += 1
-        for scope in selection.scopes:
-            in_scope = self._by_scope[scope]
-            del in_scope[selection]
-            if not in_scope:
-                del self._by_scope[scope]
-        for labels in self._in_scope(selection):
-            if dropped in labels.counters:
-                labels.counters.remove(dropped)
+        for labels in self._index.matched(dropped):
+            labels.counters = tuple([each for each in labels.counters if each is not dropped])
+        self._index.remove(dropped)
 
-    def validate(self, size: int) -> None:
-        """Recount every counter from the label sets."""
+    def validate(self, size: int, label_sets: Collection[LabelSet]) -> None:
+        """Recount every counter from the label sets that have pods."""
+        self._index.validate(label_sets)
         for selection, counter in self._counters.items():
             counted = np.zeros(size, dtype=np.int32)
-            for labels in self._everywhere():
+            for labels in label_sets:
                 require(
                     selection.matches(labels) == (counter in labels.counters),
                     f"{labels} knows whether {selection} counts it",
@@ -217,7 +174,3 @@ class PodCounters:
             require(np.array_equal(counter.counts(size), counted), f"counts of {selection}")
             require(counter.total == counted.sum(), f"total of {selection}")
             counter.validate()
-
-    def _everywhere(self) -> Iterator[LabelSet]:
-        for in_namespace in self._label_sets.values():
-            yield from in_namespace[None]

@@ -1,4 +1,8 @@
-"""A count per row, stored sparsely while few rows have any, and its sums by domain."""
+"""A count per row, stored sparsely while few rows have any, and its sums by domain.
+
+Of a label with many values, such as the host name, the sums of few rows are not stored: with
+thousands of counters they would take more memory than all else.
+"""
 
 from __future__ import annotations
 
@@ -57,11 +61,24 @@ class RowCounter:
 
     def by_domain(self, domains: Domains) -> Int64Array:
         """Return the sums by domain, 0 for domain 0; read-only."""
+        if not self._stores_sums(domains):
+            sums = np.zeros(domains.size, dtype=np.int64)
+            for row, count in self._sparse.items():
+                sums[domains.ids.item(row)] += count
+            sums[0] = 0
+            return sums
         return self._sums_by(domains).counts
 
     def hit(self, domains: Domains) -> BoolArray:
         """Return which rows are in a domain with a positive sum; read-only."""
+        if not self._stores_sums(domains):
+            rows = np.fromiter(self._sparse, dtype=np.intp, count=len(self._sparse))
+            return domains.rows_beside(rows)
         return self._sums_by(domains).hit()
+
+    def _stores_sums(self, domains: Domains) -> bool:
+        domains.refresh()
+        return self._dense is not None or domains.are_few
 
     def _sums_by(self, domains: Domains) -> DomainCounts:
         for sums in self._sums:

@@ -1,13 +1,13 @@
 """How many pods on each row carry an affinity term, incrementally maintained.
 
 The terms of placed pods apply to new pods too: anti-affinity rejects nodes, preferences change
-scores. Each distinct term has one counter, however many pods carry it. Which terms select a pod
-depends only on its labels, so label sets cache that.
+scores. Each distinct term has one counter, however many pods carry it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from operator import attrgetter
 
 import numpy as np
 
@@ -15,17 +15,23 @@ from kubesched.cluster.affinity_terms import AffinityTerm, CarriedTerm, PodTerms
 from kubesched.cluster.arrays import Int32Array
 from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.row_counter import RowCounter
+from kubesched.cluster.selector_index import SelectorIndex
 from kubesched.errors import require
 
 
 class TermCounter(RowCounter):
     """The number of pods on each row that carry a term."""
 
-    __slots__ = ("carried",)
+    __slots__ = ("carried", "number")
 
-    def __init__(self, carried: CarriedTerm) -> None:
+    def __init__(self, carried: CarriedTerm, number: int) -> None:
         super().__init__()
         self.carried = carried
+        #: in order of appearance
+        self.number = number
+
+
+_BY_APPEARANCE = attrgetter("number")
 
 
 class TermCounters:
@@ -33,13 +39,11 @@ class TermCounters:
 
     def __init__(self) -> None:
         self._counters: dict[CarriedTerm, TermCounter] = {}
-        #: namespace → terms that select its pods, None → terms that may select any, in order of
-        #: appearance, removed ones included
-        self._history: dict[str | None, list[TermCounter]] = {}
-        #: number of removed counters in the history
-        self._gone = 0
-        #: a new epoch invalidates what label sets cache
-        self._epoch = 0
+        #: how many terms there have been
+        self._appeared = 0
+        self._index: SelectorIndex[TermCounter] = SelectorIndex()
+        #: changes with the labels of namespaces
+        self.epoch = 0
         #: changes with the set of terms, and with the epoch
         self.version = 0
         self._namespace_labels: dict[str, Mapping[str, str]] = {}
@@ -52,9 +56,12 @@ class TermCounters:
         for carried in terms.carried:
             counter = self._counters.get(carried)
             if counter is None:
-                counter = self._counters[carried] = TermCounter(carried)
-                self._note(counter)
+                counter = self._counters[carried] = TermCounter(carried, self._appeared)
+                self._appeared += 1
                 self.version += 1
+                term = carried.term
+                anywhere = not term.namespace_selector.nothing
+                self._index.put(counter, term.selector, None if anywhere else term.namespaces)
             counter.add(row, 1)
 
     def remove(self, row: int, terms: PodTerms) -> None:
@@ -64,49 +71,22 @@ class TermCounters:
             counter.add(row, -1)
             if not counter.total:
                 del self._counters[carried]
-                self._gone += 1
+                self._index.remove(counter)
                 self.version += 1
-        if self._gone > len(self._counters) + 64:
-            self._history, self._gone = {}, 0
-            for counter in self._counters.values():
-                self._note(counter)
-            self._begin_epoch()
 
-    def _note(self, counter: TermCounter) -> None:
-        term = counter.carried.term
-        anywhere = not term.namespace_selector.nothing
-        for namespace in (None,) if anywhere else term.namespaces:
-            self._history.setdefault(namespace, []).append(counter)
-
-    def _begin_epoch(self) -> None:
-        self._epoch += 1
-        self.version += 1
-
-    @property
-    def epoch(self) -> int:
-        """A number that changes when a namespace's labels change."""
-        return self._epoch
-
-    def about(self, labels: LabelSet) -> list[TermCounter]:
-        """Return the counters of terms that select pods with these labels."""
-        if labels.terms_epoch != self._epoch:
-            labels.matching_terms, labels.terms_seen = [], [0, 0]
-            labels.terms_epoch = self._epoch
-        for which, namespace in enumerate((labels.namespace, None)):
-            history = self._history.get(namespace, [])
-            seen = labels.terms_seen[which]
-            if seen < len(history):
-                labels.matching_terms += self._about(labels, history[seen:])
-                labels.terms_seen[which] = len(history)
-        return [counter for counter in labels.matching_terms if counter.total]
-
-    def _about(self, labels: LabelSet, counters: list[TermCounter]) -> Iterator[TermCounter]:
-        namespace_labels = self._namespace_labels.get(labels.namespace, {})
-        for counter in counters:
-            if counter.carried.term.is_about(
-                labels.labels, namespace=labels.namespace, namespace_labels=namespace_labels
-            ):
-                yield counter
+    def about(self, labels: LabelSet) -> tuple[TermCounter, ...]:
+        """Return the counters of terms that select pods with these labels, by appearance."""
+        matching = self._index.matching(labels)
+        if not matching:
+            return ()
+        namespace, of_namespace = labels.namespace, self._namespace_labels.get(labels.namespace, {})
+        found = [
+            each
+            for each in matching
+            if each.carried.term.covers(namespace, namespace_labels=of_namespace)
+        ]
+        found.sort(key=_BY_APPEARANCE)
+        return tuple(found)
 
     # --- namespaces -------------------------------------------------------------------------
 
@@ -120,6 +100,10 @@ class TermCounters:
         """Remove a namespace."""
         if self._namespace_labels.pop(name, None) is not None:
             self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self.epoch += 1
+        self.version += 1
 
     def namespaces_of(self, term: AffinityTerm) -> frozenset[str] | None:
         """Return the namespaces that a new pod's own term selects; None means all.
@@ -143,9 +127,9 @@ class TermCounters:
             for carried in terms.carried:
                 counted.setdefault(carried, np.zeros(size, dtype=np.int32))[row] += 1
         require(counted.keys() == self._counters.keys(), "terms that pods carry")
+        self._index.validate(())
+        require(len(self._index) == len(self._counters), "terms in the index")
         for carried, counter in self._counters.items():
             same = np.array_equal(counter.counts(size), counted[carried])
             require(same and counter.total == counted[carried].sum(), f"carriers of {carried}")
             counter.validate()
-            noted = (counter in history for history in self._history.values())
-            require(any(noted), f"{carried} is in the history")

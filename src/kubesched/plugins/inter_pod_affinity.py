@@ -103,11 +103,11 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
         """Apply the three rules."""
-        return first_of(*_rules(self._relations.in_attempt(state, pod), nodes))
+        return first_of(*_rules(self._relations.in_attempt(state, pod), pod, nodes))
 
     def rules(self, pod: PodInfo, nodes: NodeRows) -> list[Verdict]:
         """Return the result of each rule, for explanations."""
-        return _rules(self._relations.of(pod), nodes)
+        return _rules(self._relations.of(pod), pod, nodes)
 
     def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterable[Detail]:
         """Name the pods behind each of the rules."""
@@ -158,11 +158,11 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         return stretched
 
 
-def _rules(relations: Relations, nodes: NodeRows) -> list[Verdict]:
+def _rules(relations: Relations, pod: PodInfo, nodes: NodeRows) -> list[Verdict]:
     """Return the result of each of the three rules, in their order."""
     verdicts = []
     if relations.company:
-        verdicts.append(reject(_lack_company(relations)[nodes.rows], NOT_NEAR))
+        verdicts.append(reject(_lack_company(relations, pod)[nodes.rows], NOT_NEAR))
     if relations.avoided:
         verdicts.append(reject(_near_any(relations.avoided, nodes), NOT_AWAY))
     if relations.avoiding:
@@ -170,10 +170,10 @@ def _rules(relations: Relations, nodes: NodeRows) -> list[Verdict]:
     return verdicts
 
 
-def _lack_company(relations: Relations) -> BoolArray:
+def _lack_company(relations: Relations, pod: PodInfo) -> BoolArray:
     """Return which rows lack, in some term's domain, a pod that matches all terms."""
     near = [each.near() for each in relations.company]
-    if relations.is_own_company and not any(map(np.count_nonzero, near)):
+    if not any(map(np.count_nonzero, near)) and relations.are_own_company(pod.labels):
         # The first pod of a set with affinity to itself; its node still needs the labels.
         near = [each.domains.ids > 0 for each in relations.company]
     return ~(near[0] if len(near) == 1 else np.logical_and.reduce(near))

@@ -118,7 +118,7 @@ class AffinityDetails:
             }
             key = term.topology_key
             elsewhere = listed(f"{number} in {name}" for name, number in there.items())
-            if not there and not self._relations.is_own_company:
+            if not there and not self._relations.are_own_company(self._pod.labels):
                 text = f"no pod anywhere matches {wanted}"
                 values = {"topologyKey": key, "selector": wanted, "matching": {}}
                 yield Detail(text, values, self._said.near, tuple(rows.tolist()))

@@ -1,17 +1,19 @@
-"""The counters that concern a pod, cached for all pods with the same terms and labels.
+"""The counters that concern a pod, cached for all pods that the same terms concern.
 
     its own terms ──────selection──> PodCounter ──┐
                                                   ├── by the domains of a label: Neighbours
     terms of others about it ──────> TermCounter ─┘
 
-The counts are maintained incrementally. Which counters concern a pod changes only when a term gets
-its first carrier or loses its last one, or when the labels of a namespace change.
+The counts are maintained incrementally. Which terms of others are about a pod is looked up in each
+attempt: of its labels, only those matter that a selector names, so pods may differ in all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from msgspec import Struct
@@ -21,16 +23,17 @@ from kubesched.cluster.affinity_terms import AffinityTerm, PodTerms, Role
 from kubesched.cluster.arrays import BoolArray, Int64Array
 from kubesched.cluster.domains import Domains
 from kubesched.cluster.incremental import Memo
-from kubesched.cluster.label_sets import LabelMemo, LabelSet
+from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_counters import PodCounter, Selection
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.row_counter import RowCounter
 from kubesched.cluster.term_counters import TermCounter
+from kubesched.errors import InvariantError
 from kubesched.framework.cycle_state import CycleState
 
-#: Entries cached for different terms of pods with the same labels.
-MOST_TERMS: Final = 16
+#: Entries cached for pods with the same terms, by the terms of others about them.
+MOST_OTHERS: Final = 16
 
 
 class Neighbours(NamedTuple):
@@ -68,14 +71,18 @@ class Relations(Struct, frozen=True):
 
     #: pods that match all of its required terms, by the label of each term
     company: tuple[Neighbours, ...]
-    #: whether it is one of those itself
-    is_own_company: bool
+    #: which pods match those; None without required terms
+    company_selection: Selection | None
     #: pods of its required anti-affinity
     avoided: tuple[Neighbours, ...]
     #: pods whose required anti-affinity selects it
     avoiding: tuple[Neighbours, ...]
     #: preferred terms, and other pods' terms that select it
     attractions: tuple[Attraction, ...]
+
+    def are_own_company(self, labels: LabelSet) -> bool:
+        """Tell whether pods with these labels match their own required terms."""
+        return self.company_selection is not None and self.company_selection.matches(labels)
 
 
 class _Found(NamedTuple):
@@ -90,9 +97,9 @@ class PodRelations:
         """`hard_weight` is the weight of other pods' required affinity that selects a pod."""
         self._table = table
         self._hard_weight = hard_weight
-        self._known: LabelMemo[PodTerms, Relations] = LabelMemo(
-            self._find, stamp=self._stamp, limit=MOST_TERMS
-        )
+        #: cached while there are pods with these terms
+        self._known: WeakKeyDictionary[PodTerms, Memo[tuple[TermCounter, ...], Relations]]
+        self._known = WeakKeyDictionary()
         counters = table.term_counters
         self._selections: Memo[tuple[AffinityTerm, ...], Selection] = Memo(
             self._selection_of_all, stamp=lambda: counters.epoch
@@ -100,30 +107,37 @@ class PodRelations:
 
     def of(self, pod: PodInfo) -> Relations:
         """Return the current relations of a pod."""
-        return self._known.of(pod.labels, pod.terms)
+        terms = pod.terms
+        known = self._known.get(terms)
+        if known is None:
+            # The memo lives as long as the terms, so it must not hold a strong reference to them.
+            find = partial(_find_for, ref(terms), self._find)
+            known = self._known[terms] = Memo(find, stamp=self._lookups, limit=MOST_OTHERS)
+        return known.of(self._table.term_counters.about(pod.labels))
 
     def in_attempt(self, state: CycleState, pod: PodInfo) -> Relations:
         """Return the same, cached in the attempt until the set of terms changes."""
-        stamp, found = self._stamp(), state.get(PodRelations)
+        stamp = self._table.term_counters.version, self._table.pod_counters.dropped
+        found = state.get(PodRelations)
         if not isinstance(found, _Found) or found.stamp != stamp:
             found = _Found(stamp, self.of(pod))
             state.write(PodRelations, found)
         return found.relations
 
-    def _stamp(self) -> tuple[int, int]:
-        return self._table.term_counters.version, self._table.pod_counters.dropped
+    def _lookups(self) -> tuple[int, int]:
+        """Return what the counters of a pod's own terms depend on."""
+        return self._table.term_counters.epoch, self._table.pod_counters.dropped
 
-    def _find(self, labels: LabelSet, terms: PodTerms) -> Relations:
-        about = self._table.term_counters.about(labels)
+    def _find(self, terms: PodTerms, about: tuple[TermCounter, ...]) -> Relations:
         company: tuple[Neighbours, ...] = ()
-        is_own_company = False
+        selection: Selection | None = None
         if terms.required:
             counter = self._counter(terms.required)
             company = tuple(self._by(term, counter) for term in terms.required)
-            is_own_company = counter.selection.matches(labels)
+            selection = counter.selection
         return Relations(
             company,
-            is_own_company,
+            selection,
             avoided=tuple(self._by(term, self._counter((term,))) for term in terms.required_anti),
             avoiding=tuple(
                 self._by(each.carried.term, each)
@@ -167,3 +181,14 @@ class PodRelations:
         limited = [each for each in namespaces if each is not None]
         common = frozenset.intersection(*limited) if limited else None
         return Selection(selector, common, with_terminating=True)
+
+
+def _find_for(
+    terms: ref[PodTerms],
+    find: Callable[[PodTerms, tuple[TermCounter, ...]], Relations],
+    about: tuple[TermCounter, ...],
+) -> Relations:
+    found = terms()
+    if found is None:
+        raise InvariantError("pods with these terms are gone")
+    return find(found, about)

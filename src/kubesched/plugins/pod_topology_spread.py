@@ -17,7 +17,7 @@ explanations give.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -26,11 +26,12 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from kubesched.api import names
-from kubesched.api.meta import OwnerReference
+from kubesched.api.core import TopologySpreadConstraint
+from kubesched.api.labels import Selector
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.domains import Domains
-from kubesched.cluster.label_sets import LabelMemo, LabelSet
+from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
@@ -62,6 +63,7 @@ from kubesched.plugins.spread_constraints import (
     SCHEDULE_ANYWAY,
     SpreadConstraint,
     compile_constraints,
+    keys_read,
 )
 from kubesched.queue.hints import Registrations
 
@@ -70,8 +72,9 @@ NO_DOMAIN = unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
 )
 
-#: Owners whose constraints are cached, for pods with the same labels.
-MOST_OWNERS: Final = 16
+#: Compiled constraints that are cached: of one signature, by labels, and defaults, by selector.
+MOST_LABELS: Final = 64
+MOST_DEFAULTS: Final = 4096
 
 
 class PodConstraints(Struct, frozen=True):
@@ -81,6 +84,22 @@ class PodConstraints(Struct, frozen=True):
     soft: tuple[SpreadConstraint, ...]
     #: whether nodes that lack one of the labels are not eligible
     need_all_labels: bool
+
+
+class ConstraintsByLabels:
+    """The compiled constraints of a signature, which depend on few of its pods' labels."""
+
+    def __init__(self, constraints: Iterable[TopologySpreadConstraint]) -> None:
+        self._keys = keys_read(constraints)
+        self._compiled: Recent[Hashable, PodConstraints] = Recent(MOST_LABELS)
+
+    def of(self, labels: LabelSet, compiled: Callable[[], PodConstraints]) -> PodConstraints:
+        """Return the constraints of pods with some labels, compiled on first use."""
+        key = (labels.namespace, *map(labels.labels.get, self._keys))
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled[key] = compiled()
+        return found
 
 
 class HardDomains(Struct, frozen=True):
@@ -129,16 +148,13 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         self._cluster = cluster
         self._table = cluster.table
         self._eligibility = Eligibility(cluster.table, comparisons=comparisons)
-        #: cached while there are pods with this signature and these labels
-        self._constraints: WeakKeyDictionary[
-            PodSignature, WeakKeyDictionary[LabelSet, PodConstraints]
-        ]
+        #: cached while there are pods with this signature
+        self._constraints: WeakKeyDictionary[PodSignature, ConstraintsByLabels]
         self._constraints = WeakKeyDictionary()
         self._domains: Recent[Hashable, Domains] = Recent(limit=256)
-        #: pods of one owner with the same labels have the same defaults until a service changes
-        self._default_for: LabelMemo[tuple[OwnerReference, ...], PodConstraints] = LabelMemo(
-            self._compile_defaults, cluster.workloads.changes, limit=MOST_OWNERS
-        )
+        #: namespace, selector, and whether it matches the pod itself → default constraints
+        self._default_for: Recent[tuple[str, Selector, bool], PodConstraints]
+        self._default_for = Recent(MOST_DEFAULTS)
         self._hints = SpreadHints(
             lambda pod: self._constraints_of(pod).hard,
             match_label_keys=match_label_keys,
@@ -277,15 +293,13 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         return found
 
     def _constraints_of(self, pod: PodInfo) -> PodConstraints:
-        if pod.signature.spec.topology_spread_constraints:
-            of_signature = self._constraints.get(pod.signature)
-            if of_signature is None:
-                of_signature = self._constraints[pod.signature] = WeakKeyDictionary()
-            constraints = of_signature.get(pod.labels)
-            if constraints is None:
-                constraints = of_signature[pod.labels] = self._compile(pod)
-            return constraints
-        return self._default_constraints(pod)
+        own = pod.signature.spec.topology_spread_constraints
+        if not own:
+            return self._default_constraints(pod)
+        by_labels = self._constraints.get(pod.signature)
+        if by_labels is None:
+            by_labels = self._constraints[pod.signature] = ConstraintsByLabels(own)
+        return by_labels.of(pod.labels, lambda: self._compile(pod))
 
     def _compile(self, pod: PodInfo) -> PodConstraints:
         own = pod.signature.spec.topology_spread_constraints
@@ -304,14 +318,17 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     def _default_constraints(self, pod: PodInfo) -> PodConstraints:
         if not self._defaults:
             return NO_CONSTRAINTS
-        return self._default_for.of(pod.labels, pod.pod.metadata.owner_references)
-
-    def _compile_defaults(
-        self, labels: LabelSet, owners: tuple[OwnerReference, ...]
-    ) -> PodConstraints:
+        labels, owners = pod.labels, pod.pod.metadata.owner_references
         selector = self._cluster.workloads.selector_of(labels, owners)
         if not selector.requirements:
             return NO_CONSTRAINTS
+        key = labels.namespace, selector, selector.matches(labels.labels)
+        found = self._default_for.get(key)
+        if found is None:
+            found = self._default_for[key] = self._compile_defaults(labels, selector)
+        return found
+
+    def _compile_defaults(self, labels: LabelSet, selector: Selector) -> PodConstraints:
         hard, soft = (
             compile_constraints(
                 self._defaults,

@@ -35,6 +35,17 @@ class SpreadConstraint(Struct, frozen=True):
         return self.honor_affinity, self.honor_taints
 
 
+def keys_read(constraints: Iterable[TopologySpreadConstraint]) -> tuple[str, ...]:
+    """Return the keys of the pod's labels that its compiled constraints depend on."""
+    keys: dict[str, None] = {}
+    for each in constraints:
+        if each.label_selector is not None:
+            keys |= dict.fromkeys(each.label_selector.match_labels or ())
+            keys |= dict.fromkeys(one.key for one in each.label_selector.match_expressions)
+        keys |= dict.fromkeys(each.match_label_keys)
+    return tuple(keys)
+
+
 def compile_constraints(
     constraints: Iterable[TopologySpreadConstraint],
     *,

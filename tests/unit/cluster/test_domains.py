@@ -76,3 +76,20 @@ def test_domains_of_some_rows() -> None:
     mask = domains.with_rows(NodeRows.one(cluster.table, row))
 
     assert np.flatnonzero(mask).tolist() == [domains.ids.item(row)]
+
+
+def test_masks_of_domains_are_made_anew_when_a_node_moves() -> None:
+    cluster = cluster_of(*CLUSTER)
+    domains = Domains(cluster.table, ZONE)
+    domains.refresh()
+    row = cluster.table.row_of("c")
+    assert row is not None
+    chosen = np.arange(domains.size) == domains.ids.item(row)
+    assert np.flatnonzero(domains.rows_in(chosen)).tolist() == [row]
+
+    cluster.put_node(node("a", zone="2"))
+    domains.refresh()
+
+    moved = cluster.table.row_of("a")
+    assert set(np.flatnonzero(domains.rows_in(chosen)).tolist()) == {row, moved}
+    assert not domains.has_one_row_each

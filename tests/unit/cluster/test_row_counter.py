@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.cluster.domains import Domains
@@ -59,6 +59,60 @@ def test_sums_by_domain_follow_the_counts() -> None:
     assert sorted(counter.by_domain(zones).tolist()) == [0, 1, 3]
     assert counter.hit(zones).tolist() == [True, True, True]
     counter.validate()
+
+
+@given(
+    racks=st.lists(st.integers(0, 99), min_size=100, max_size=200),
+    changes=st.lists(st.integers(0, 99), max_size=3 * SPARSE_ROWS),
+    asked_first=st.booleans(),
+)
+@settings(max_examples=50, deadline=None)
+def test_sums_of_many_domains_are_those_of_their_rows(
+    racks: list[int], changes: list[int], asked_first: bool
+) -> None:
+    """Whether few rows have pods, and the sums are not stored, or many."""
+    several = [node(f"n{number}", zone=str(rack)) for number, rack in enumerate(racks)]
+    each_its_own = [node(f"m{number}", zone=f"m{number}") for number in range(100)]
+    for nodes in (several, [*each_its_own, node("without")]):
+        table = cluster_of(*nodes).table
+        zones, counter = Domains(table, ZONE), RowCounter()
+        if asked_first:
+            counter.hit(zones)
+        for number, changed in enumerate(changes):
+            counter.add(changed, 1)
+            if number % 3 == 0:
+                counter.add(changed, -1)
+        zones.refresh()
+
+        expected = np.bincount(
+            zones.ids, weights=counter.counts(table.size), minlength=zones.size
+        ).astype(np.int64)
+        expected[0] = 0
+        assert counter.by_domain(zones).tolist() == expected.tolist()
+        assert counter.hit(zones).tolist() == (expected > 0).take(zones.ids).tolist()
+        counter.validate()
+
+
+def test_sums_of_few_rows_by_host_are_not_stored() -> None:
+    table = cluster_of(*(node(f"n{number}", zone=str(number)) for number in range(100))).table
+    hosts, counter = Domains(table, ZONE), RowCounter()
+    counter.add(7, 1)
+    before = counter.nbytes
+
+    assert counter.by_domain(hosts).sum() == counter.hit(hosts).sum() == 1
+
+    assert counter.nbytes == before
+
+
+def test_counters_share_the_mask_of_the_domains_where_they_have_pods() -> None:
+    table = cluster_of(node("a", zone="1"), node("b", zone="2"), node("c", zone="2")).table
+    zones, one, other, third = Domains(table, ZONE), RowCounter(), RowCounter(), RowCounter()
+    one.add(row(table, "b"), 1)
+    other.add(row(table, "c"), 5)
+    third.add(row(table, "a"), 1)
+
+    assert one.hit(zones) is other.hit(zones)
+    assert one.hit(zones).tolist() != third.hit(zones).tolist()
 
 
 def test_sums_are_cached_for_a_bounded_number_of_domains() -> None:

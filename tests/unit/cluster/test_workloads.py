@@ -160,3 +160,18 @@ def test_services_and_owners_change_and_go() -> None:
         store_of(cluster, each).remove(each)
         workloads.validate()
     assert not selector_of(cluster, asking).requirements
+
+
+def test_services_are_found_by_their_labels_however_many_there_are() -> None:
+    cluster = Cluster()
+    for number in range(100):
+        cluster.workloads.services.put(service(f"s{number}", {"app": f"app-{number}"}))
+    cluster.workloads.services.put(service("renamed", {"app": "app-1"}))
+    cluster.workloads.services.put(service("renamed", {"app": "app-7"}))
+    asking = cluster.compiler.pending(pod(labels={"app": "app-7", "pod": "p-1"}))
+
+    assert sorted(cluster.workloads.services.selecting(asking.labels)) == [
+        ("default", "renamed"),
+        ("default", "s7"),
+    ]
+    cluster.validate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import product
 
 from hypothesis import settings
@@ -12,7 +13,7 @@ from kubesched.api.core import Affinity
 from kubesched.api.names import LABEL_ZONE
 from kubesched.cluster.pod_counters import LIMIT_BYTES
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.plugins.pod_relations import MOST_TERMS, PodRelations, Relations
+from kubesched.plugins.pod_relations import MOST_OTHERS, PodRelations, Relations
 from tests.support.counted_pods import (
     APPS,
     NAMESPACES,
@@ -29,8 +30,8 @@ from tests.support.scheduling import Lab
 HARD_WEIGHT = 3
 
 
-def described(relations: Relations) -> tuple[object, ...]:
-    """Return all that relations say of the rows."""
+def described(relations: Relations, asking: PodInfo) -> tuple[object, ...]:
+    """Return all that relations say of the rows, for a pod that asks."""
     near = [
         [each.near().tolist() for each in neighbours]
         for neighbours in (relations.company, relations.avoided, relations.avoiding)
@@ -39,7 +40,7 @@ def described(relations: Relations) -> tuple[object, ...]:
         None if (weights := each.by_domain()) is None else weights.take(each.domains.ids).tolist()
         for each in relations.attractions
     ]
-    return relations.is_own_company, near, attractions
+    return relations.are_own_company(asking.labels), near, attractions
 
 
 class RelationsOfPods(Counters):
@@ -73,42 +74,65 @@ class RelationsOfPods(Counters):
     @invariant()
     def what_is_known_is_what_would_be_found_now(self) -> None:
         for pod_info in self.waiting:
-            known = described(self.relations.of(pod_info))
+            known = described(self.relations.of(pod_info), pod_info)
             anew = PodRelations(self.cluster.table, hard_weight=HARD_WEIGHT)
-            assert known == described(anew.of(pod_info))
+            assert known == described(anew.of(pod_info), pod_info)
 
 
 TestRelationsOfPods = RelationsOfPods.TestCase
 TestRelationsOfPods.settings = settings(max_examples=60, stateful_step_count=30)
 
 
-def test_pods_of_a_kind_have_the_same_relations_until_terms_change() -> None:
+def test_pods_that_the_same_terms_concern_have_the_same_relations() -> None:
     lab = Lab(node("n1"))
     relations = PodRelations(lab.cluster.table, hard_weight=HARD_WEIGHT)
     term = must(pod_term("zone", app="web"))
-    first, second = (lab.pending(pod(name, away_from=term)) for name in ("a", "b"))
+    first, second = (
+        lab.pending(pod(name, labels={"app": "web", "pod-name": name}, away_from=term))
+        for name in ("a", "b")
+    )
 
-    assert relations.of(first) is relations.of(second)
+    assert relations.of(first) is relations.of(second), "whatever label is their own"
 
     before = relations.of(first)
     lab.cluster.put_pod(pod("c", node="n1", labels={"app": "web"}))
     assert relations.of(second) is before, "counts follow by themselves"
-    lab.cluster.put_pod(pod("d", node="n1", away_from=term))
+    lab.cluster.put_pod(pod("d", node="n1", away_from=must(pod_term("zone", app="db"))))
+    assert relations.of(second) is before, "a term about others"
+    lab.cluster.put_pod(pod("e", node="n1", away_from=term))
     assert relations.of(second) is not before
 
 
-def test_pods_with_the_same_labels_may_have_many_different_terms() -> None:
-    lab = Lab(node("n1"))
+def test_many_different_terms_may_be_about_pods_with_the_same_terms() -> None:
+    lab = Lab(node("n1", zone="a"))
     relations = PodRelations(lab.cluster.table, hard_weight=HARD_WEIGHT)
-    asking = [
-        lab.pending(pod(f"p{number}", away_from=must(pod_term("zone", app=f"app-{number}"))))
-        for number in range(2 * MOST_TERMS)
-    ]
+    asking = []
+    for number in range(2 * MOST_OTHERS):
+        app = f"app-{number}"
+        away = must(pod_term(LABEL_ZONE, app=app))
+        lab.cluster.put_pod(pod(f"away-from-{number}", node="n1", away_from=away))
+        asking.append(lab.pending(pod(f"p{number}", labels={"app": app})))
 
     found = [relations.of(each) for each in asking]
 
-    assert len(relations._known._memos[asking[0].labels].answers) == MOST_TERMS
-    assert [described(relations.of(each)) for each in asking] == list(map(described, found))
+    assert len(relations._known[asking[0].terms].answers) == MOST_OTHERS
+    assert all(each.avoiding[0].near().all() for each in found)
+    assert [described(relations.of(each), each) for each in asking] == [
+        described(each, one) for each, one in zip(found, asking, strict=True)
+    ]
+
+
+def test_relations_go_with_the_last_pod_that_has_the_terms() -> None:
+    lab = Lab(node("n1"))
+    relations = PodRelations(lab.cluster.table, hard_weight=HARD_WEIGHT)
+    asking = lab.pending(pod("p", away_from=must(pod_term("zone", app="web"))))
+    relations.of(asking)
+    assert len(relations._known) == 1
+
+    del asking
+    gc.collect()
+
+    assert not relations._known
 
 
 def test_a_counter_that_was_pushed_out_is_asked_for_again() -> None:

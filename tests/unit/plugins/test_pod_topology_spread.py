@@ -30,7 +30,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable, unschedulable
-from kubesched.plugins.pod_topology_spread import _rounded
+from kubesched.plugins.pod_topology_spread import NO_CONSTRAINTS, _rounded
 from tests.support.evaluating import feasible_rows, total_scores
 from tests.support.objects import node, pod, spread_over
 from tests.support.scheduling import Lab
@@ -489,6 +489,33 @@ def test_signatures_and_labels_are_released() -> None:
     assert signature() is None
     assert labels() is None
     assert not lab.plugin(NAME)._constraints
+
+
+def test_pods_that_differ_in_other_labels_share_their_constraints() -> None:
+    lab = alone(*TWO_VERSIONS)
+    constraint = over(match_label_keys=("version",))
+
+    asking = []
+
+    def constraints(**labels: str) -> object:
+        asking.append(lab.pending(web(constraint, labels=labels)))
+        return lab.plugin(NAME)._constraints_of(asking[-1])
+
+    first = constraints(**version(1), pod="p-1")
+    assert constraints(**version(1), pod="p-2") is first
+    assert constraints(**version(2), pod="p-1") is not first
+    assert constraints(app="db", version="v1", pod="p-1") is not first
+
+
+def test_pods_of_a_service_that_differ_in_other_labels_share_the_defaults() -> None:
+    lab = alone(*zones(a=0, b=0))
+    lab.cluster.workloads.services.put(service(app="web"))
+
+    def constraints(**labels: str) -> object:
+        return lab.plugin(NAME)._constraints_of(lab.pending(pod(labels=labels)))
+
+    assert constraints(app="web", pod="p-1") is constraints(app="web", pod="p-2")
+    assert constraints(app="db") is NO_CONSTRAINTS
 
 
 @given(

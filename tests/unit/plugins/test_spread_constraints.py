@@ -15,6 +15,7 @@ from kubesched.plugins.spread_constraints import (
     SCHEDULE_ANYWAY,
     SpreadConstraint,
     compile_constraints,
+    keys_read,
 )
 from tests.support.objects import spread_over
 
@@ -106,3 +107,17 @@ def test_a_malformed_selector_is_refused() -> None:
     wrong = LabelSelectorRequirement(key="app", operator="Resembles")
     with pytest.raises(SelectorError, match="Resembles"):
         compiled(label_selector=LabelSelector(match_expressions=(wrong,)))
+
+
+def test_the_labels_of_the_pod_that_constraints_depend_on() -> None:
+    expressions = (LabelSelectorRequirement(key="tier", operator="Exists"),)
+    selecting = LabelSelector(match_labels={"app": "web"}, match_expressions=expressions)
+    constraint = replace(spread_over("zone", app="web"), match_label_keys=("version", "app"))
+
+    assert keys_read([constraint]) == ("app", "version")
+    assert keys_read([constraint, replace(constraint, label_selector=selecting)]) == (
+        "app",
+        "version",
+        "tier",
+    )
+    assert keys_read([replace(constraint, label_selector=None, match_label_keys=())]) == ()
