@@ -22,7 +22,7 @@ def test_while_the_first_lists_are_read_it_looks_seldom_and_never_at_them_again(
     try:
         garbage.expect_long_lived_objects()
         assert gc.get_threshold() == (garbage.LOADING, *before[1:])
-        listed = [[] for _ in range(1000)]
+        listed: list[list[int]] = [[] for _ in range(1000)]
 
         garbage.freeze()
 
