@@ -191,6 +191,7 @@ class App:
             await self._reach_server()
             if delays_cache:
                 await our_turn()
+            garbage.expect_long_lived_objects()
             async with asyncio.TaskGroup() as tasks:
                 self._background = tasks
                 background = [

@@ -14,15 +14,25 @@ from collections.abc import Awaitable, Callable
 #: Threshold of the youngest generation. Scheduling leaves hardly any cycles, so with the default of
 #: 700 the collector would run every few pods and find nothing.
 YOUNG = 20_000
+#: Threshold while the first lists are read: nearly all that is created then stays.
+LOADING = 100_000
 #: How often an idle process runs a full collection.
 PERIOD_S = 600.0
 #: How long until a busy process is checked again.
 BUSY_S = 1.0
 
 
+def expect_long_lived_objects() -> None:
+    """Collect much less often until `freeze`."""
+    gc.set_threshold(LOADING, *gc.get_threshold()[1:])
+
+
 def freeze() -> None:
-    """Exclude existing objects from collections, and collect less often."""
-    gc.collect()
+    """Exclude existing objects from collections, and collect less often.
+
+    Without a collection before, which would take half a second after 150,000 pods were read and
+    free a few hundred objects: those stay.
+    """
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.client.listing import ListPage, decode_page
+from kubesched.client.listing import ListPage, decode_list
 from kubesched.client.meta import UNREADABLE, BadObject
 from kubesched.client.watch import Bookmark, WatchDecoder, WatchEvent
 from kubesched.errors import ApiError
@@ -61,13 +61,16 @@ def read_list(data: bytes) -> None:
     """A list has objects and bad objects, or cannot be decoded."""
     object_type, data = _kind_of(data)
     try:
-        page: ListPage[Any] = decode_page(data, object_type, first=True)
+        response = decode_list(data)
     except UNREADABLE:
         return
-    for obj in page.items:
-        assert isinstance(obj, object_type)
-    for bad in page.bad:
-        assert bad.error
+    pages: list[ListPage[Any]] = list(response.pages(object_type, first=True))
+    assert pages[0].first
+    for page in pages:
+        for obj in page.items:
+            assert isinstance(obj, object_type)
+        for bad in page.bad:
+            assert bad.error
 
 
 def _samples() -> list[bytes]:

@@ -16,6 +16,24 @@ class Cycle:
         self.itself = self
 
 
+def test_while_the_first_lists_are_read_it_looks_seldom_and_never_at_them_again() -> None:
+    before = gc.get_threshold()
+    gc.unfreeze()
+    try:
+        garbage.expect_long_lived_objects()
+        assert gc.get_threshold() == (garbage.LOADING, *before[1:])
+        listed: list[list[int]] = [[] for _ in range(1000)]
+
+        garbage.freeze()
+
+        assert gc.get_threshold() == (garbage.YOUNG, *before[1:])
+        assert gc.get_freeze_count() > len(listed)
+        assert not any(each is listed for each in gc.get_objects())
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
+
+
 def test_an_idle_process_frees_cycles_however_old() -> None:
     cycle = Cycle()
     gc.collect()  # it has survived, and is old now

@@ -11,6 +11,7 @@ import importlib
 import re
 import runpy
 import shlex
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -121,6 +122,24 @@ class TestDistribution:
 
         tracing = map(Requirement, self.project()["optional-dependencies"]["tracing"])
         assert imported == {*self.declared(), *(each.name for each in tracing)}
+
+    def test_the_scheduler_imports_no_more_than_it_needs_to_start(self) -> None:
+        program = (
+            "import sys; from kubesched.cli import component, kube_scheduler; "
+            "print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
+        )
+        command = [sys.executable, "-c", program]
+        asked = subprocess.run(command, capture_output=True, text=True, check=True)
+
+        distributions = {DISTRIBUTIONS.get(name, name) for name in asked.stdout.split()}
+        assert distributions & self.declared().keys() == {
+            "cryptography",
+            "httptools",
+            "msgspec",
+            "numpy",
+            "pyyaml",
+            "uvicorn",
+        }
 
     def test_has_its_commands_and_those_that_kubectl_looks_for(self) -> None:
         for command, target in self.project()["scripts"].items():

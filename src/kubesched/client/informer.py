@@ -51,8 +51,6 @@ HandledT_contra = TypeVar("HandledT_contra", bound=ApiObject, contravariant=True
 _WATCH_TIMEOUT_S = (300, 600)
 #: How late the server may end a watch before we consider it dead.
 _STALL_GRACE_S = 30.0
-#: Objects handled before the event loop runs other tasks.
-_BREATH_AFTER = 500
 #: A watch that ends sooner, without an event, counts as a failure.
 _SHORT_WATCH_S = 1.0
 #: How often the informer retries an optional resource that the server did not serve.
@@ -215,15 +213,13 @@ class Informer(Generic[T]):
             async for page in pages:
                 if page.first:
                     seen.clear()
-                for end in range(_BREATH_AFTER, len(page.items) + _BREATH_AFTER, _BREATH_AFTER):
-                    batch = page.items[end - _BREATH_AFTER : end]
-                    self.queued_count = max(len(page.items) - end, 0)
-                    self._take_listed(batch, seen, initial=initial)
-                    await asyncio.sleep(0)
+                self.queued_count = page.waiting
+                self._take_listed(page.items, seen, initial=initial)
                 for bad in page.bad:  # it exists, so its last readable version stays
                     seen.add((bad.namespace, bad.name))
                     self._report(bad)
                 version = page.resource_version
+                await asyncio.sleep(0)
         self._deliver(self._store.retain(seen))
         self._unreadable = {key: why for key, why in self._unreadable.items() if key in seen}
         self._resource_version = version

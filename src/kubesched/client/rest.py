@@ -19,7 +19,7 @@ from kubesched.api.decoding import decoder_of
 from kubesched.client.access import ClusterAccess
 from kubesched.client.connection import Response
 from kubesched.client.limiter import RateLimiter
-from kubesched.client.listing import ListPage, decode_page
+from kubesched.client.listing import ListPage, ListResponse, decode_list
 from kubesched.client.meta import UNREADABLE, ApiObject, BadObject
 from kubesched.client.requester import Requester, RequestObserver, RequestTracer
 from kubesched.client.transport import JSON, Transport
@@ -222,13 +222,19 @@ class ApiClient:
         path: str,
         item_type: type[T],
         *,
-        limit: int | None = 500,
+        limit: int = 500,
+        max_page_bytes: int = 16 << 20,
         resource_version: str | None = None,
         field_selector: str | None = None,
         label_selector: str | None = None,
         on_bad_object: Callable[[BadObject], None] | None = None,
     ) -> AsyncGenerator[ListPage[T], None]:
-        """Yield the pages of a list. If the list expires midway, a new one follows as ``first``."""
+        """Yield a list in slices. If it expires midway, a new one follows, its start is ``first``.
+
+        `limit` is the number of objects of the first request. Those of the next ones are as large
+        as `max_page_bytes` allow: the API server goes through all objects behind a request's first
+        one, so a list in small pages would cost it many times as much.
+        """
         selection: dict[str, str | int | bool | None] = {
             "fieldSelector": field_selector or None,
             "labelSelector": label_selector or None,
@@ -248,16 +254,22 @@ class ApiClient:
                     coming = asyncio.ensure_future(self.request("GET", path, params=whole))
                     first = True
                     continue
-                page = _decode_page(response, item_type, first=first, what=f"GET {path}")
-                if page.next_page:
+                listed = _decode_list(response, what=f"GET {path}")
+                next_page = listed.metadata.next_page
+                if next_page:
                     # A continued list has its own version: naming one is an error.
-                    query = {**selection, "limit": limit, "continue": page.next_page}
+                    query = {
+                        **selection,
+                        "limit": _next_limit(limit, response, listed, max_page_bytes),
+                        "continue": next_page,
+                    }
                     coming = asyncio.ensure_future(self.request("GET", path, params=query))
-                if on_bad_object is not None:
-                    for bad in page.bad:
-                        on_bad_object(bad)
-                yield page
-                if not page.next_page:
+                for page in listed.pages(item_type, first=first):
+                    if on_bad_object is not None:
+                        for bad in page.bad:
+                            on_bad_object(bad)
+                    yield page
+                if not next_page:
                     return
                 first = False
         finally:
@@ -319,8 +331,14 @@ def _decode(response: Response, object_type: type[T], *, what: str) -> T:
         raise ClientError(f"{what}: the answer is not a {name}: {error}") from error
 
 
-def _decode_page(response: Response, item_type: type[T], *, first: bool, what: str) -> ListPage[T]:
+def _decode_list(response: Response, *, what: str) -> ListResponse:
     try:
-        return decode_page(response.body, item_type, first=first)
+        return decode_list(response.body)
     except UNREADABLE as error:
         raise ClientError(f"{what}: the answer is not a list: {error}") from error
+
+
+def _next_limit(limit: int, response: Response, listed: ListResponse, max_bytes: int) -> int:
+    """Return how many objects fit into a page, if they are as large as those of the last one."""
+    count = len(listed.items or ())
+    return max(limit, max_bytes * count // len(response.body))

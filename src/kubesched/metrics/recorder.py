@@ -14,20 +14,22 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import Final
-
-from prometheus_client.registry import Collector
+from typing import TYPE_CHECKING, Final
 
 from kubesched.config.features import FeatureGates
 from kubesched.metrics.families import CounterFamily, GaugeFamily, HistogramFamily
 from kubesched.metrics.info import build_labels, version_labels
 from kubesched.metrics.options import MetricsOptions
-from kubesched.metrics.plugin_metrics import PluginMetrics
 from kubesched.metrics.process import process_readings
 from kubesched.metrics.series import Counter, Gauge, Histogram
 from kubesched.metrics.shared_table import PROCESS
 from kubesched.metrics.spec import FamilySpec, MetricKind
 from kubesched.metrics.table import FAMILIES
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+    from kubesched.metrics.plugin_metrics import PluginMetrics
 
 _log = logging.getLogger(__name__)
 
@@ -176,7 +178,9 @@ class Metrics:
         for name, family in self._families.items():
             setattr(self, attribute_name(name), family if family.spec.labels else family.labels())
         disabled = frozenset(options.disabled_metrics)
-        self._plugin_metrics = PluginMetrics(taken=self._families.keys(), disabled=disabled)
+        self._disabled = disabled
+        #: None until a plugin registers a collector
+        self._plugin_metrics: PluginMetrics | None = None
         #: the exported families, in the order of the text
         self._exported = self._register(
             gates, disabled, shows_hidden=bool(options.show_hidden_metrics_for_version)
@@ -188,7 +192,9 @@ class Metrics:
         """Format all families; see ``exposition.CONTENT_TYPE``."""
         self._read_process()
         texts = [family.text() for family in self._exported]
-        return "".join((*texts, self._plugin_metrics.text())).encode()
+        if self._plugin_metrics is not None:
+            texts.append(self._plugin_metrics.text())
+        return "".join(texts).encode()
 
     def reset(self) -> None:
         """Reset counters and histograms; gauges are current values, and stay."""
@@ -197,6 +203,13 @@ class Metrics:
 
     def register(self, collector: Collector) -> None:
         """Export a plugin's own collector; create it with ``registry=None``."""
+        if self._plugin_metrics is None:
+            # Imported only if plugins have metrics of their own: it brings an HTTP server along.
+            from kubesched.metrics.plugin_metrics import PluginMetrics  # noqa: PLC0415
+
+            self._plugin_metrics = PluginMetrics(
+                taken=self._families.keys(), disabled=self._disabled
+            )
         self._plugin_metrics.register(collector)
 
     def _register(

@@ -127,7 +127,7 @@ class WatchOnlyClient(ApiClient):
             await self._changed.wait_for(lambda: self.attention.open_watches >= count)
 
     async def _newest_version(self, path: str, item_type: type[T]) -> str:
-        pages = self.list_pages(path, item_type, limit=1)
+        pages = self.list_pages(path, item_type, limit=1, max_page_bytes=0)
         async with aclosing(pages):
             async for page in pages:
                 return page.resource_version

@@ -22,7 +22,7 @@ from kubesched.api.core import Pod, ResourceRequirements
 from kubesched.api.decoding import convert, decoder_of
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.storage import CSINode
-from kubesched.client.listing import decode_page
+from kubesched.client.listing import decode_list
 from kubesched.client.watch import WatchDecoder, WatchEvent
 from kubesched.kinds import KINDS as TABLE
 
@@ -146,7 +146,7 @@ def _read_in_every_way(kind: Any, tree: Any) -> Any:
     """Return what is read of an object; all ways to it must agree."""
     text = msgspec.json.encode(tree)
     got = decoder_of(kind).decode(text)
-    page = decode_page(b'{"items":[' + text + b"]}", kind, first=True)
+    (page,) = decode_list(b'{"items":[' + text + b"]}").pages(kind, first=True)
     assert (page.items, page.bad) == ([got], [])
     line = b'{"type":"MODIFIED","object":' + text + b"}\n"
     assert list(WatchDecoder(kind).feed(line)) == [WatchEvent("MODIFIED", got)]

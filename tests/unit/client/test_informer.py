@@ -586,8 +586,7 @@ class History:
     async def __call__(self, exchange: Exchange) -> bytes | None:
         rng = self._rng
         if "watch" not in exchange.query:
-            moment = min(self.LAST, self._oldest + rng.randrange(60))
-            return answer(thing_list(*self.state_at(moment).values(), version=moment))
+            return self._page(exchange)
         start = int(exchange.query["resourceVersion"])
         if start < self._oldest:
             return answer(gone(), status=410)
@@ -610,16 +609,38 @@ class History:
             await exchange.send(data + b"0\r\n\r\n")
         return None
 
+    def _page(self, exchange: Exchange) -> bytes | None:
+        """Answer with a page of the state at one moment, while its version is not forgotten."""
+        rng = self._rng
+        moment = min(self.LAST, self._oldest + rng.randrange(60))
+        start = 0
+        if token := exchange.query.get("continue"):
+            moment, start = map(int, token.split("-"))
+            if rng.random() < 0.1:
+                self._oldest = min(self.LAST, self._oldest + rng.randrange(80))
+            if moment < self._oldest:
+                return answer(gone(), status=410)
+        elif "limit" not in exchange.query:
+            moment = min(self.LAST, self._oldest + 60)
+        if rng.random() < 0.1:
+            exchange.hang_up()
+            return None
+        things = list(self.state_at(moment).values())
+        end = start + int(exchange.query.get("limit", len(things)))
+        more = f"{moment}-{end}" if end < len(things) else ""
+        return answer(thing_list(*things[start:end], version=moment, next_page=more))
 
+
+@pytest.mark.parametrize("page_size", [1, 5, 500])
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_happens_the_follower_ends_with_the_servers_state(
-    run: Run, seed: int, caplog: pytest.LogCaptureFixture
+    run: Run, seed: int, page_size: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     history = History(seed)
     follower = Follower()
 
     async def main() -> None:
-        async with running(history) as fixture:
+        async with running(history, page_size=page_size) as fixture:
             fixture.informer.add_handler(follower)
             await eventually(
                 lambda: fixture.informer.resource_version == str(history.LAST), seconds=15

@@ -507,7 +507,12 @@ class TestLists:
             pages = [
                 page
                 async for page in client.list_pages(
-                    "/things", Thing, limit=2, resource_version="0", field_selector="a=b"
+                    "/things",
+                    Thing,
+                    limit=2,
+                    max_page_bytes=0,
+                    resource_version="0",
+                    field_selector="a=b",
                 )
             ]
             names = [[item.metadata.name for item in page.items] for page in pages]
@@ -518,6 +523,30 @@ class TestLists:
                 {"fieldSelector": "a=b", "limit": "2", "resourceVersion": "0"},
                 {"fieldSelector": "a=b", "limit": "2", "continue": "t1"},
                 {"fieldSelector": "a=b", "limit": "2", "continue": "t2/+="},
+            ]
+
+        run(_with_client(script, test))
+
+    def test_pages_grow_until_they_are_large(self, run: Run) -> None:
+        first = thing_list(thing("a"), thing("b"), version=7, next_page="t1")
+        size = len(msgspec.json.encode(first))
+        script = Script().on(
+            "GET",
+            "/things",
+            answer(first),
+            answer(thing_list(thing("c" * 10 * size), version=7, next_page="t2")),
+            answer(thing_list(version=7, next_page="t3")),
+            answer(thing_list(version=7)),
+        )
+
+        async def test(server: ScriptedServer, client: ApiClient) -> None:
+            pages = client.list_pages("/things", Thing, limit=2, max_page_bytes=5 * size)
+            assert [len(page.items) async for page in pages] == [2, 1, 0, 0]
+            assert [exchange.query["limit"] for exchange in server.requests] == [
+                "2",
+                "10",  # two objects filled a fifth of a page
+                "2",  # one object was larger than a page: as many as asked for
+                "2",
             ]
 
         run(_with_client(script, test))
