@@ -29,6 +29,7 @@ from kubesched.errors import (
     NotFoundError,
     RequestTimeoutError,
 )
+from kubesched.kinds import KINDS
 from kubesched.scheduler.timestamps import rfc3339
 
 #: Pause between reads of a pod after the response to its binding was lost.
@@ -105,6 +106,17 @@ class ApiCalls:
                 await asyncio.sleep(QUESTION_PAUSE_S)
             else:
                 return newest.spec.node_name if newest.metadata.uid == meta.uid else ""
+
+    async def pods_on(self, node_name: str) -> list[Pod]:
+        """Return the pods on a node that are not over, as they are now: a consistent read."""
+        found: list[Pod] = []
+        async for page in self._client.list_pages(
+            resources.PODS.collection(),
+            Pod,
+            field_selector=f"spec.nodeName={node_name},{KINDS[Pod.__name__].field_selector}",
+        ):
+            found = [*([] if page.first else found), *page.items]
+        return found
 
     async def nominate(self, pod: Pod, node_name: str) -> None:
         """Set the nominated node of a pod, or clear it with ""."""

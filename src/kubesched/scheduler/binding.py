@@ -1,7 +1,7 @@
 """The binding cycle, from Permit to a bound pod; many run concurrently.
 
-    WaitOnPermit ──> PreBind ──> Bind ──> PostBind
-         └─────────────┴──────────┴─ failed ──> roll back: unreserve · forget
+    WaitOnPermit ──> PreBind ──> check ──> Bind ──> PostBind
+         └─────────────┴───────────┴────────┴─ failed ──> roll back: unreserve · forget
 
 Each binding cycle is a task of its own, which the scheduling cycle starts.
 """
@@ -26,10 +26,12 @@ from kubesched.queue import events
 from kubesched.queue.hints import Change
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.attempts import Attempts
+from kubesched.scheduler.binding_check import BindingCheck
 from kubesched.scheduler.cycle import Decision
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.profiles import Profiles
+from kubesched.scheduler.races import RaceDetector
 from kubesched.scheduler.state import SchedulerState
 from kubesched.scheduler.tasks import Tasks
 
@@ -63,6 +65,8 @@ class Bindings:
         attempts: Attempts,
         on_bound: Callable[[QueuedPod, str], None],
         on_room: Callable[[], None],
+        check: BindingCheck,
+        races: RaceDetector,
     ) -> None:
         self._api_calls = outside.api_calls
         self._recorders = outside.recorders
@@ -79,6 +83,8 @@ class Bindings:
         self._on_bound = on_bound
         #: called when a binding ends
         self._on_room = on_room
+        self._check = check
+        self._races = races
         self._tasks = Tasks()
         #: uid → task of a pod whose Bind has not started
         self._held: dict[str, asyncio.Task[None]] = {}
@@ -175,7 +181,11 @@ class Bindings:
             self._queue.done(info.uid)
         if not has_pre_bind:
             framework.without_pre_bind.zeros += 1
+        status = await self._check.check(framework, info, node_name)
+        if not status.ok:
+            return status
         del self._held[info.uid]
+        self._races.binding(info.uid)
         try:
             extenders = self._profiles.extenders
             if extenders is not None and await extenders.bind(info.pod, node_name):

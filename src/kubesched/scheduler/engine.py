@@ -33,6 +33,8 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler import state_metrics
 from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.binding import Bindings
+from kubesched.scheduler.binding_check import BindingCheck
+from kubesched.scheduler.checked_state import CheckedState
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.evictions import Evictions
 from kubesched.scheduler.failure import FailureHandler
@@ -44,6 +46,7 @@ from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.profiles import Profiles
 from kubesched.scheduler.queue_check import QueueCheck
+from kubesched.scheduler.races import RaceDetector
 from kubesched.scheduler.reports import StatusReports
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.state import SchedulerState
@@ -59,6 +62,8 @@ class EngineOptions(Struct, frozen=True):
     max_unschedulable_s: float = 300.0
     #: share of the time that the queue check may use; 0 disables it
     queue_check_share: float = 0.01
+    #: what is checked directly before a binding
+    check_before_binding: CheckedState = CheckedState.NONE
     #: makes the scheduling cycle; the web page has one that grades placements
     make_cycle: Callable[..., SchedulingCycle] = SchedulingCycle
     #: called for every bound pod
@@ -117,6 +122,8 @@ class Engine:
         attempts = Attempts(outside.metrics, outside.clock)
         self.reports = StatusReports(outside.api_calls, outside.find_pod)
         self.failures = FailureHandler(outside, state, reports=self.reports, attempts=attempts)
+        #: finds nodes that another scheduler and this one oversubscribed together
+        self.races = RaceDetector(cluster, outside.clock)
         self.bindings = Bindings(
             outside,
             state,
@@ -125,6 +132,13 @@ class Engine:
             attempts=attempts,
             on_bound=options.on_bound,
             on_room=ready.set,
+            check=BindingCheck(
+                options.check_before_binding,
+                cluster=cluster,
+                api_calls=outside.api_calls,
+                metrics=outside.metrics,
+            ),
+            races=self.races,
         )
 
         #: whether the scheduling loop makes progress
@@ -214,6 +228,7 @@ class Engine:
         state_metrics.export_queue(metrics, self.queue)
         state_metrics.export_cluster(metrics, self.cluster, lambda: len(self.bindings))
         state_metrics.export_check(metrics, self.queue_check)
+        metrics.oversubscription_races.set_function(lambda: self.races.count)
 
     # --- configuration ----------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod, PodCondition
+from kubesched.client.listing import ListPage
 from kubesched.client.rest import STRATEGIC_MERGE_PATCH
 from kubesched.clock import VirtualClock
 from kubesched.cluster.pod_info import PodCompiler
@@ -103,6 +104,33 @@ POD = replace(pod("p"), metadata=replace(pod("p").metadata, generation=3))
 INFO = PodCompiler().pending(POD)
 LOST = ConnectionFailedError("connection lost")
 LATE = RequestTimeoutError("no answer in time")
+
+# --- reads ------------------------------------------------------------------------------------
+
+
+def test_the_pods_on_a_node_are_read_in_pages_from_the_last_start_on() -> None:
+    asked: list[Any] = []
+    pages = [(["forgotten"], True), (["a"], True), (["b", "c"], False)]
+
+    class Lists:
+        async def list_pages(self, path: str, kind: type[Pod], *, field_selector: str) -> Any:
+            asked.append((path, kind, field_selector))
+            for names, first in pages:
+                yield ListPage(
+                    items=[pod(name, node="n1") for name in names],
+                    bad=[],
+                    resource_version="7",
+                    next_page="",
+                    first=first,
+                )
+
+    anything: Any = Lists()
+    found = asyncio.run(ApiCalls(anything, VirtualClock()).pods_on("n1"))
+
+    selector = "spec.nodeName=n1,status.phase!=Succeeded,status.phase!=Failed"
+    assert asked == [("/api/v1/pods", Pod, selector)]
+    assert [each.metadata.name for each in found] == ["a", "b", "c"]
+
 
 # --- bindings ---------------------------------------------------------------------------------
 
