@@ -117,7 +117,11 @@ class Holding:
 
 
 def theirs(node_name: str) -> JsonObject:
-    spec = {"schedulerName": "theirs", "nodeName": node_name, "terminationGracePeriodSeconds": 0}
+    spec: JsonObject = {
+        "schedulerName": "theirs",
+        "nodeName": node_name,
+        "terminationGracePeriodSeconds": 0,
+    }
     return pod("theirs", requests={"cpu": "3"}, **spec)
 
 
@@ -197,12 +201,10 @@ def test_a_member_of_a_gang_that_is_turned_back_is_tried_again(
         holding.wait_for(2)
         holding.take(scheduler, "n0")
         holding.let_go()
-        first = until(
-            lambda: next(
-                iter(nodes_of(control_plane, namespace).items() & {("a", "n1"), ("b", "n1")}), None
-            )
-        )[0]
-        other = "b" if first == "a" else "a"
+        bound = until(
+            lambda: nodes_of(control_plane, namespace).items() & {("a", "n1"), ("b", "n1")}
+        )
+        other = "b" if ("a", "n1") in bound else "a"
         holding.wait_for_event(other, REJECTED)
         delete_pod(control_plane, namespace, "theirs")
         assert wait_until_bound(control_plane, namespace, other) == {other: "n0"}

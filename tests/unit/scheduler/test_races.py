@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -29,20 +31,20 @@ class Bench:
         self.clock = VirtualClock(1000.0)
         self.races = RaceDetector(self.cluster, self.clock)
 
-    def assume(self, name: str, **requests: str) -> None:
+    def assume(self, name: str, **requests: Any) -> None:
         """Place a pod of ours, which is not bound yet."""
         self.cluster.assume(self.cluster.compiler.pending(pod(name, **requests)), "n1")
 
-    def bind(self, name: str, **requests: str) -> None:
+    def bind(self, name: str, **requests: Any) -> None:
         """Place a pod of ours, bind it, and have the watch confirm it."""
         self.assume(name, **requests)
         self.races.binding(name)
         self.confirm(name, **requests)
 
-    def confirm(self, name: str, **requests: str) -> None:
+    def confirm(self, name: str, **requests: Any) -> None:
         self._event(pod(name, node="n1", **requests))
 
-    def theirs(self, name: str, **requests: str) -> None:
+    def theirs(self, name: str, **requests: Any) -> None:
         """Have the event of a pod arrive that another scheduler bound."""
         self._event(of_scheduler("theirs", pod(name, node="n1", **requests)))
 
