@@ -1,10 +1,15 @@
 """Two schedulers on the same nodes: how many nodes they oversubscribe, and what a check costs.
 
-kube-scheduler and kubesched run side by side on a real API server. Half of the pods name the one,
-half the other, and the nodes have room for half of all pods. Then kubesched runs alone on nodes
-with room for all its pods. Both are repeated for each value of --check-before-binding, by turns.
+kube-scheduler and kubesched run side by side on a real API server. All pods wait when they start:
+half of them name the one, half the other, and the nodes have room for half of all pods. Then
+kubesched runs alone on nodes with room for all its pods. Both are repeated for each value of
+--check-before-binding, by turns.
+
+Side by side, both have the rate limits of --qps, by default those that a scheduler has by default:
+so bindings wait for some time after their decisions. Alone, kubesched has no limit to speak of.
 
     python benchmarks/beside.py --rounds 3
+    python benchmarks/beside.py --rounds 3 --qps 5000
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ OURS, THEIRS = "kubesched", "default-scheduler"
 WRITERS = 8
 #: The schedulers are done when no pod was bound for so long.
 QUIET_S = 4.0
+NO_LIMIT = 5000.0
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -77,17 +83,22 @@ class _Moment:
 class Bench:
     """A control plane, and a cluster of one size on it."""
 
-    def __init__(self, plane: ControlPlane, *, nodes: int, slots: int) -> None:
+    def __init__(self, plane: ControlPlane, *, nodes: int, slots: int, qps: float) -> None:
         self._plane = plane
+        self._qps = qps
         self._nodes = nodes
         self._slots = slots
 
     def beside(self, state: str) -> Beside:
         """Run both schedulers until the nodes are full."""
         capacity = self._nodes * self._slots
-        with self._cluster(), self._theirs(), self._ours(state) as (_, metrics):
-            self._create(2 * capacity, (OURS, THEIRS))
-            bound = self._wait(capacity)
+        pods = self._pods(2 * capacity, (OURS, THEIRS))
+        with (
+            self._cluster(pods),
+            self._theirs() as theirs,
+            self._ours(state, self._qps) as (ours, metrics),
+        ):
+            bound = self._wait(capacity, theirs, ours)
             counted = metrics()
         on_node = Counter(pod["spec"]["nodeName"] for pod in bound)
         too_many = {name: count - self._slots for name, count in on_node.items()}
@@ -102,7 +113,11 @@ class Bench:
     def alone(self, state: str) -> Alone:
         """Run kubesched with room for all pods; they wait when it starts."""
         count = self._nodes * self._slots
-        with self._cluster(), self._ours(state, waiting=count) as (process, metrics):
+        with (
+            self._cluster(self._pods(count, (OURS,))),
+            self._ours(state, NO_LIMIT) as (process, metrics),
+        ):
+            _wait_until_ready(process, metrics)
             first = last = _Moment.of(process, metrics)
             while last.pods < count:
                 # Rarely: each look at its metrics costs it some milliseconds.
@@ -116,13 +131,15 @@ class Bench:
     # --- the cluster ----------------------------------------------------------------------------
 
     @contextmanager
-    def _cluster(self) -> Iterator[None]:
+    def _cluster(self, pods: list[dict[str, Any]]) -> Iterator[None]:
+        """Have nodes, and pods that wait for their schedulers."""
         room = {"cpu": str(self._slots), "memory": "64Gi", "pods": "110"}
         nodes = [
             {"metadata": {"name": f"n{number}"}, "status": {"allocatable": room, "capacity": room}}
             for number in range(self._nodes)
         ]
         self._post("/api/v1/nodes", nodes)
+        self._post(PODS, pods)
         try:
             yield
         finally:
@@ -130,10 +147,10 @@ class Bench:
             for path in (PODS, "/api/v1/nodes"):
                 self._plane.request("DELETE", path, at_once)
 
-    def _create(self, count: int, schedulers: tuple[str, ...]) -> None:
+    def _pods(self, count: int, schedulers: tuple[str, ...]) -> list[dict[str, Any]]:
         resources = {"requests": {"cpu": "1"}}
         containers = [{"name": "c", "image": "registry.invalid/c", "resources": resources}]
-        pods = [
+        return [
             {
                 "metadata": {"name": f"p{number}"},
                 "spec": {
@@ -144,7 +161,6 @@ class Bench:
             }
             for number in range(count)
         ]
-        self._post(PODS, pods)
 
     def _post(self, path: str, objects: list[dict[str, Any]]) -> None:
         with ThreadPoolExecutor(WRITERS) as writers:
@@ -155,12 +171,15 @@ class Bench:
         items: list[dict[str, Any]] = self._plane.request("GET", path)["items"]
         return items
 
-    def _wait(self, capacity: int) -> list[dict[str, Any]]:
+    def _wait(self, capacity: int, *schedulers: Process) -> list[dict[str, Any]]:
         """Wait until the nodes are full and nothing is bound any more."""
         bound: list[dict[str, Any]] = []
         changed = time.monotonic()
         while len(bound) < capacity or time.monotonic() - changed < QUIET_S:
             time.sleep(0.5)
+            for each in schedulers:
+                if not each.is_running:
+                    raise RuntimeError(each.describe())
             newest = self._bound()
             if len(newest) != len(bound):
                 bound, changed = newest, time.monotonic()
@@ -168,7 +187,7 @@ class Bench:
 
     # --- the schedulers -------------------------------------------------------------------------
 
-    def _spawn(self, name: str, command: list[str], *flags: str) -> Process:
+    def _spawn(self, name: str, command: list[str], qps: float, *flags: str) -> Process:
         plane = self._plane
         config = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -176,8 +195,8 @@ class Bench:
             "leaderElection": {"leaderElect": False},
             "clientConnection": {
                 "kubeconfig": str(plane.scheduler_kubeconfig),
-                "qps": 5000,
-                "burst": 10_000,
+                "qps": qps,
+                "burst": int(2 * qps),
             },
             "profiles": [{"schedulerName": name}],
         }
@@ -187,28 +206,24 @@ class Bench:
         return spawn(name, [*command, f"--config={file}", *flags], log=log)
 
     @contextmanager
-    def _theirs(self) -> Iterator[None]:
+    def _theirs(self) -> Iterator[Process]:
         binary = str(self._plane.assets / assets.KUBE_SCHEDULER)
-        (port,) = free_ports(1)
-        process = self._spawn(THEIRS, [binary], *self._serving(port))
+        process = self._spawn(THEIRS, [binary], self._qps, "--secure-port=0")
         try:
-            _wait_until_ready(process, port)
-            yield
+            yield process
         finally:
             process.end(grace=10)
 
     @contextmanager
     def _ours(
-        self, state: str, *, waiting: int = 0
+        self, state: str, qps: float
     ) -> Iterator[tuple[Process, Callable[[], dict[str, float]]]]:
-        """Start kubesched, with pods that wait for it."""
-        self._create(waiting, (OURS,))
+        """Start kubesched, and read its metrics on demand."""
         (port,) = free_ports(1)
         command = [sys.executable, "-m", "kubesched.cli.kube_scheduler"]
         flags = [*self._serving(port), f"--check-before-binding={state}"]
-        process = self._spawn(OURS, command, *flags)
+        process = self._spawn(OURS, command, qps, *flags)
         try:
-            _wait_until_ready(process, port)
             yield process, lambda: _metrics(port)
         finally:
             process.end(grace=10)
@@ -218,25 +233,16 @@ class Bench:
         return [
             f"--secure-port={port}",
             f"--bind-address={LOOPBACK}",
-            "--authorization-always-allow-paths=/readyz,/metrics",
+            "--authorization-always-allow-paths=/metrics",
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
         ]
 
 
-def _get(port: int, path: str) -> str:
-    # It has just created a self-signed certificate on this machine.
-    trusting = ssl._create_unverified_context()  # noqa: S323, SLF001
-    url = f"https://{LOOPBACK}:{port}{path}"
-    with urllib.request.urlopen(url, context=trusting, timeout=10) as answer:
-        text: str = answer.read().decode()
-    return text
-
-
-def _wait_until_ready(process: Process, port: int) -> None:
+def _wait_until_ready(process: Process, metrics: Callable[[], object]) -> None:
     while True:
         try:
-            _get(port, "/readyz")
+            metrics()
         except OSError:
             if not process.is_running:
                 raise RuntimeError(process.describe()) from None
@@ -246,22 +252,28 @@ def _wait_until_ready(process: Process, port: int) -> None:
 
 
 def _metrics(port: int) -> dict[str, float]:
-    samples = re.findall(r"^(\w+(?:{.*})?) (\S+)$", _get(port, "/metrics"), re.MULTILINE)
+    # It has just created a self-signed certificate on this machine.
+    trusting = ssl._create_unverified_context()  # noqa: S323, SLF001
+    url = f"https://{LOOPBACK}:{port}/metrics"
+    with urllib.request.urlopen(url, context=trusting, timeout=30) as answer:
+        text: str = answer.read().decode()
+    samples = re.findall(r"^(\w+(?:{.*})?) (\S+)$", text, re.MULTILINE)
     return {name: float(value) for name, value in samples}
 
 
 def main() -> None:
     """Parse the command line and measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", type=int, default=500)
+    parser.add_argument("--nodes", type=int, default=150)
     parser.add_argument("--slots", type=int, default=4, help="pods that a node has room for")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--qps", type=float, default=50.0, help="requests per second, side by side")
     parser.add_argument("--assets", type=Path, default=assets.folder())
     options = parser.parse_args()
     together: dict[str, list[Beside]] = {state: [] for state in STATES}
     single: dict[str, list[Alone]] = {state: [] for state in STATES}
     with ControlPlane(options.assets) as plane:
-        bench = Bench(plane, nodes=options.nodes, slots=options.slots)
+        bench = Bench(plane, nodes=options.nodes, slots=options.slots, qps=options.qps)
         for number in range(options.rounds):
             for state in STATES:
                 together[state].append(bench.beside(state))

@@ -36,7 +36,10 @@ from .scheduler_process import (
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
 RACE = "Node is oversubscribed, because another scheduler took the same room"
-REJECTED = 'node "n0" changed before the pod was bound: Insufficient cpu'
+REJECTED = (
+    'running Bind plugin "DefaultBinder": node "n0" changed before the pod was bound: '
+    "Insufficient cpu"
+)
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,7 @@ from kubesched.errors import (
     ConnectionFailedError,
     NotFoundError,
     RequestTimeoutError,
+    WithdrawnError,
 )
 from kubesched.kinds import KINDS
 from kubesched.scheduler.timestamps import rfc3339
@@ -61,8 +62,17 @@ class ApiCalls:
         self._client = client
         self._clock = clock
 
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
+    async def bind(
+        self,
+        pod: PodInfo,
+        node_name: str,
+        *,
+        still_wanted: Callable[[], bool] | None = None,
+    ) -> None:
         """Bind a pod to a node; the uid in the request protects a pod of the same name.
+
+        `still_wanted` is called right before the request is sent; WithdrawnError if it returns
+        false, and the pod was not bound by an earlier attempt.
 
         Temporary failures are retried a few times. If a response is lost, the pod may be bound: its
         resources stay assumed until a read of the pod tells.
@@ -78,11 +88,11 @@ class ApiCalls:
         is_repeated = False
         for pause_s in (*RETRY_PAUSES_S, None):
             try:
-                await self._client.post(path, binding)
+                await self._client.post(path, binding, still_wanted=still_wanted)
             except ClientError as failed:
-                # The conflict may be with an earlier request of ours.
+                # The conflict, or what does not fit any more, may be an earlier request of ours.
                 in_doubt = _answer_is_lost(failed) or (
-                    is_repeated and isinstance(failed, ConflictError)
+                    is_repeated and isinstance(failed, (ConflictError, WithdrawnError))
                 )
                 if in_doubt and await self._node_of(pod) == node_name:
                     return

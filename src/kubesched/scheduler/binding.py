@@ -1,7 +1,7 @@
 """The binding cycle, from Permit to a bound pod; many run concurrently.
 
-    WaitOnPermit ──> PreBind ──> check ──> Bind ──> PostBind
-         └─────────────┴───────────┴────────┴─ failed ──> roll back: unreserve · forget
+    WaitOnPermit ──> PreBind ──> Bind ──> PostBind
+         └─────────────┴──────────┴─ failed ──> roll back: unreserve · forget
 
 Each binding cycle is a task of its own, which the scheduling cycle starts.
 """
@@ -26,7 +26,6 @@ from kubesched.queue import events
 from kubesched.queue.hints import Change
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.attempts import Attempts
-from kubesched.scheduler.binding_check import BindingCheck
 from kubesched.scheduler.cycle import Decision
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.outside import Outside
@@ -65,7 +64,6 @@ class Bindings:
         attempts: Attempts,
         on_bound: Callable[[QueuedPod, str], None],
         on_room: Callable[[], None],
-        check: BindingCheck,
         races: RaceDetector,
     ) -> None:
         self._api_calls = outside.api_calls
@@ -83,7 +81,6 @@ class Bindings:
         self._on_bound = on_bound
         #: called when a binding ends
         self._on_room = on_room
-        self._check = check
         self._races = races
         self._tasks = Tasks()
         #: uid → task of a pod whose Bind has not started
@@ -181,9 +178,6 @@ class Bindings:
             self._queue.done(info.uid)
         if not has_pre_bind:
             framework.without_pre_bind.zeros += 1
-        status = await self._check.check(framework, info, node_name)
-        if not status.ok:
-            return status
         del self._held[info.uid]
         self._races.binding(info.uid)
         try:

@@ -1,64 +1,83 @@
 """Checks directly before a binding whether the node still has room for the pod.
 
-    assumed ──> permit, PreBind, a free connection: milliseconds to minutes ──> check ──> bind
-                     others bind pods to the node, cordon it, taint it ─────────^
+    assumed ──> permit, PreBind, the client's rate limit: milliseconds to minutes ──> check, send
+                     others bind pods to the node, cordon it, taint it ──────────────────^
 
 The decision counted on what the watch had shown. Other schedulers may have bound pods to the node
 since, and the API server binds to a full node as well. The check runs the row-local filters again,
-which read the node and its pods: on the cluster as it is known now (`CACHE`), or together with the
-node's pods as the API server has them (`LIVE`). It makes a race less likely and cannot exclude it:
-others may bind between the check and the binding.
+which read the node and its pods, right before the request is sent: on the cluster as it is known by
+then (`CACHE`), or together with the node's pods as the API server has them (`LIVE`). It makes races
+less likely and cannot exclude them: others may bind between the check and the binding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.transaction import Transaction
-from kubesched.errors import ClientError, ObjectError
+from kubesched.errors import ClientError, ObjectError, WithdrawnError
 from kubesched.framework.runtime import Framework
-from kubesched.framework.status import SUCCESS, Status, error
 from kubesched.metrics.label_values import CHECK_FAILED, FITS, REJECTED
 from kubesched.metrics.recorder import Metrics
 from kubesched.scheduler.api_calls import ApiCalls
-from kubesched.scheduler.checked_state import CheckedState
 
 
-class BindingCheck:
-    """Evaluates the node of an assumed pod again."""
+class CheckedBinder:
+    """Binds pods whose node still has room for them; takes the place of `ApiCalls` in profiles."""
 
     def __init__(
-        self, state: CheckedState, *, cluster: Cluster, api_calls: ApiCalls, metrics: Metrics
+        self,
+        cluster: Cluster,
+        api_calls: ApiCalls,
+        metrics: Metrics,
+        *,
+        framework_of: Callable[[Pod], Framework | None],
+        reads_live: bool,
     ) -> None:
-        self._state = state
         self._cluster = cluster
         self._api_calls = api_calls
         self._results = metrics.binding_checks
+        self._framework_of = framework_of
+        #: whether the node's pods are read from the API server
+        self._reads_live = reads_live
 
-    async def check(self, framework: Framework, pod: PodInfo, node_name: str) -> Status:
-        """Return success, or an error: what was assumed for the pod is then rolled back."""
-        if self._state is CheckedState.NONE:
-            return SUCCESS
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        """Bind the pod; raises ClientError if that fails, or if it does not fit any more.
+
+        What was assumed for it is then rolled back, and it is tried again after its backoff: other
+        nodes may have room, and no event tells of them.
+        """
         there: Sequence[Pod] = ()
-        if self._state is CheckedState.LIVE:
+        if self._reads_live:
             try:
                 there = await self._api_calls.pods_on(node_name)
             except ClientError as failed:
                 self._results.labels(CHECK_FAILED).inc()
-                return error(f'reading the pods of node "{node_name}" before binding: {failed}')
-        status = self._evaluate(framework, pod, node_name, there)
-        self._results.labels(FITS if status.ok else REJECTED).inc()
-        return status
+                text = f'reading the pods of node "{node_name}" before binding: {failed}'
+                raise WithdrawnError(text) from None
+        reason = ""
 
-    def _evaluate(
-        self, framework: Framework, pod: PodInfo, node_name: str, there: Sequence[Pod]
-    ) -> Status:
-        row = self._cluster.table.row_of(node_name)
+        def still_fits() -> bool:
+            nonlocal reason
+            reason = self._why_not(pod, node_name, there)
+            self._results.labels(REJECTED if reason else FITS).inc()
+            return not reason
+
+        try:
+            await self._api_calls.bind(pod, node_name, still_wanted=still_fits)
+        except WithdrawnError:
+            raise WithdrawnError(reason) from None
+
+    def _why_not(self, pod: PodInfo, node_name: str, there: Sequence[Pod]) -> str:
+        """Return why the pod does not fit any more, "" if it does."""
+        framework, row = self._framework_of(pod.pod), self._cluster.table.row_of(node_name)
+        if framework is None:
+            return f'the profile "{pod.pod.spec.scheduler_name}" was removed'
         if row is None:
-            return error(f'node "{node_name}" was deleted before the pod was bound to it')
+            return f'node "{node_name}" was deleted before the pod was bound to it'
         with self._cluster.transaction() as tx:
             tx.remove(pod.uid)
             for other in there:
@@ -66,9 +85,8 @@ class BindingCheck:
                     self._place(tx, other)
             rejection = framework.evaluator.row_local_status_on(pod, row)
         if rejection is None:
-            return SUCCESS
-        # An error, as if the binding had failed: other nodes may have room, and no event tells.
-        return error(f'node "{node_name}" changed before the pod was bound: {rejection.message}')
+            return ""
+        return f'node "{node_name}" changed before the pod was bound: {rejection.message}'
 
     def _place(self, tx: Transaction, pod: Pod) -> None:
         """Count a pod of the node as the API server has it.

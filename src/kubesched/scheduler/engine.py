@@ -22,7 +22,8 @@ from kubesched.cluster.group_forest import GroupForest
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ConfigError, ObjectError
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import PodBinder, Registry
+from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.coscheduling import Coscheduling
@@ -33,7 +34,7 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler import state_metrics
 from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.binding import Bindings
-from kubesched.scheduler.binding_check import BindingCheck
+from kubesched.scheduler.binding_check import CheckedBinder
 from kubesched.scheduler.checked_state import CheckedState
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.evictions import Evictions
@@ -106,6 +107,7 @@ class Engine:
             registry=registry,
             cluster=cluster,
             cycle=cycle,
+            binder=self._make_binder(outside, options),
             evictor=self.evictions,
             waiting=self.waiting,
         )
@@ -132,12 +134,6 @@ class Engine:
             attempts=attempts,
             on_bound=options.on_bound,
             on_room=ready.set,
-            check=BindingCheck(
-                options.check_before_binding,
-                cluster=cluster,
-                api_calls=outside.api_calls,
-                metrics=outside.metrics,
-            ),
             races=self.races,
         )
 
@@ -186,6 +182,20 @@ class Engine:
         )
         self.observer.begin(config, gates, cycle, self.frameworks)
         self._export(outside.metrics)
+
+    def _make_binder(self, outside: Outside, options: EngineOptions) -> PodBinder:
+        if options.check_before_binding is CheckedState.NONE:
+            return outside.api_calls
+        return CheckedBinder(
+            self.cluster,
+            outside.api_calls,
+            outside.metrics,
+            framework_of=self._framework_of,
+            reads_live=options.check_before_binding is CheckedState.LIVE,
+        )
+
+    def _framework_of(self, pod: Pod) -> Framework | None:
+        return self._profiles.get(pod)
 
     def _make_queue(
         self, outside: Outside, options: EngineOptions, ready: asyncio.Event

@@ -60,8 +60,10 @@ class Client:
         if failure is not None:
             raise failure
 
-    async def post(self, path: str, body: object) -> None:
-        await self._do("POST", path, body)
+    async def post(
+        self, path: str, body: object, *, still_wanted: Callable[[], bool] | None
+    ) -> None:
+        await self._do("POST", path, body, still_wanted)
 
     async def patch(
         self,
@@ -206,6 +208,21 @@ def test_a_refused_binding_is_not_asked_about() -> None:
     with pytest.raises(ConflictError):
         bench.run(bench.calls.bind(INFO, "n1"))
     assert len(bench.client.calls) == 1
+
+
+def test_a_binding_that_is_not_wanted_any_more_is_not_sent() -> None:
+    bench = Bench()
+    with pytest.raises(WithdrawnError):
+        bench.run(bench.calls.bind(INFO, "n1", still_wanted=lambda: False))
+    assert bench.client.calls == []
+
+
+def test_a_binding_that_is_not_wanted_any_more_may_have_been_made() -> None:
+    """By the first request, whose answer was a failure: the pod itself is what takes the room."""
+    wanted = iter([True, False])
+    bench = Bench(ApiError("etcd: timed out", code=500), answers=(on_node(POD, "n1"),))
+    asked = bench.run(bench.calls.bind(INFO, "n1", still_wanted=lambda: next(wanted)))
+    assert asked == ["POST", "GET"]
 
 
 # --- conditions -------------------------------------------------------------------------------

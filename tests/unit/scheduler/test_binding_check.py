@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.resources import CPU
-from kubesched.errors import ConnectionFailedError
+from kubesched.errors import ConnectionFailedError, WithdrawnError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreBind, Reserve
+from kubesched.framework.runtime import Framework
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.metrics.recorder import Metrics
-from kubesched.scheduler.binding_check import BindingCheck
+from kubesched.scheduler.binding_check import CheckedBinder
 from kubesched.scheduler.checked_state import CheckedState
 from kubesched.scheduler.engine import EngineOptions
 from tests.support.embedded_scheduler import Harness, scheduler
@@ -28,9 +29,9 @@ from tests.support.waiting import eventually
 
 
 class Bench:
-    """A pod that is assumed on a node, and what the API server would list there."""
+    """A pod that is assumed on a node, and an API server: what it lists, and what it binds."""
 
-    def __init__(self, state: CheckedState, decided: Pod) -> None:
+    def __init__(self, decided: Pod, *, reads_live: bool = False) -> None:
         self.lab = Lab(node("n1", cpu="4"))
         self.pod = self.lab.pending(decided)
         self.lab.cluster.assume(self.pod, "n1")
@@ -38,9 +39,15 @@ class Bench:
         self.failure: Exception | None = None
         self.metrics = Metrics(DEFAULT_GATES)
         api_calls: Any = self
-        self.check = BindingCheck(
-            state, cluster=self.lab.cluster, api_calls=api_calls, metrics=self.metrics
+        self.bound: list[str] = []
+        self.binder = CheckedBinder(
+            self.lab.cluster,
+            api_calls,
+            self.metrics,
+            framework_of=lambda _: self.framework,
+            reads_live=reads_live,
         )
+        self.framework: Framework | None = self.lab.framework
 
     async def pods_on(self, node_name: str) -> Sequence[Pod]:
         assert node_name == "n1"
@@ -48,14 +55,25 @@ class Bench:
             raise self.failure
         return self.there
 
-    def result(self) -> Status:
-        """Check; the cluster must be as before."""
-        before = list(self.lab.cluster.table.pods[0])
-        status = asyncio.run(self.check.check(self.lab.framework, self.pod, "n1"))
-        assert list(self.lab.cluster.table.pods[0]) == before
-        assert self.lab.cluster.is_assumed(self.pod.uid)
-        self.lab.cluster.validate()
-        return status
+    async def bind(self, pod: PodInfo, node_name: str, *, still_wanted: Callable[[], bool]) -> None:
+        if not still_wanted():
+            raise WithdrawnError("POST: not sent, no longer wanted")
+        self.bound.append(node_name)
+
+    def refusal(self) -> str:
+        """Bind; return why the pod was not, "" if it was. The cluster must be as before."""
+        before = [list(pods) for pods in self.lab.cluster.table.pods]
+        try:
+            asyncio.run(self.binder.bind(self.pod, "n1"))
+        except WithdrawnError as refused:
+            assert not self.bound
+            return str(refused)
+        finally:
+            assert [list(pods) for pods in self.lab.cluster.table.pods] == before
+            assert self.lab.cluster.is_assumed(self.pod.uid)
+            self.lab.cluster.validate()
+        assert self.bound == ["n1"]
+        return ""
 
     def counted(self) -> dict[str, float]:
         text = Exposed(self.metrics.render())
@@ -64,11 +82,11 @@ class Bench:
 
 
 def cached(decided: Pod) -> Bench:
-    return Bench(CheckedState.CACHE, decided)
+    return Bench(decided)
 
 
 def live(decided: Pod) -> Bench:
-    return Bench(CheckedState.LIVE, decided)
+    return Bench(decided, reads_live=True)
 
 
 def version(number: str, each: Pod) -> Pod:
@@ -84,24 +102,21 @@ def changed(reason: str) -> str:
 
 def test_a_pod_does_not_stand_in_its_own_way() -> None:
     bench = cached(pod("ours", cpu="4", ports=(80,)))
-    assert bench.result().ok
+    assert bench.refusal() == ""
     assert bench.counted() == {"fits": 1}
 
 
 def test_a_pod_that_took_the_room_is_seen() -> None:
     bench = cached(pod("ours", cpu="3"))
     bench.lab.cluster.put_pod(pod("theirs", node="n1", cpu="2"))
-    assert bench.result().message == changed("Insufficient cpu")
-    assert not bench.result().rejected, "an error: it is tried again without waiting for an event"
-    assert bench.counted() == {"rejected": 2}
+    assert bench.refusal() == changed("Insufficient cpu")
+    assert bench.counted() == {"rejected": 1}
 
 
 def test_ports_are_checked() -> None:
     bench = cached(pod("ours", ports=(80,)))
     bench.lab.cluster.put_pod(pod("theirs", node="n1", ports=(80,)))
-    assert bench.result().message == changed(
-        "node(s) didn't have free ports for the requested pod ports"
-    )
+    assert bench.refusal() == changed("node(s) didn't have free ports for the requested pod ports")
 
 
 @pytest.mark.parametrize(
@@ -115,21 +130,19 @@ def test_ports_are_checked() -> None:
 def test_the_node_is_checked(now: Any, reason: str) -> None:
     bench = cached(pod("ours", cpu="2"))
     bench.lab.cluster.put_node(now)
-    assert bench.result().message == changed(reason)
+    assert bench.refusal() == changed(reason)
 
 
 def test_a_node_that_was_deleted_is_rejected() -> None:
     bench = cached(pod("ours"))
     bench.lab.cluster.remove_node("n1")
-    status = asyncio.run(bench.check.check(bench.lab.framework, bench.pod, "n1"))
-    assert status.message == 'node "n1" was deleted before the pod was bound to it'
+    assert bench.refusal() == 'node "n1" was deleted before the pod was bound to it'
 
 
-def test_nothing_is_checked_by_default() -> None:
-    bench = Bench(CheckedState.NONE, pod("ours", cpu="3"))
-    bench.lab.cluster.put_pod(pod("theirs", node="n1", cpu="2"))
-    assert bench.result().ok
-    assert bench.counted() == {}
+def test_a_profile_that_was_removed_binds_nothing() -> None:
+    bench = cached(pod("ours"))
+    bench.framework = None
+    assert bench.refusal() == 'the profile "default-scheduler" was removed'
 
 
 # --- what the API server lists ------------------------------------------------------------------
@@ -138,7 +151,7 @@ def test_nothing_is_checked_by_default() -> None:
 def test_a_pod_that_only_the_api_server_knows_is_seen() -> None:
     bench = live(pod("ours", cpu="3"))
     bench.there = [pod("theirs", node="n1", cpu="2")]
-    assert bench.result().message == changed("Insufficient cpu")
+    assert bench.refusal() == changed("Insufficient cpu")
 
 
 def test_pods_that_the_watch_has_shown_count_once() -> None:
@@ -146,42 +159,40 @@ def test_pods_that_the_watch_has_shown_count_once() -> None:
     theirs = pod("theirs", node="n1", cpu="2")
     bench.lab.cluster.put_pod(theirs)
     bench.there = [theirs]
-    assert bench.result().ok
+    assert bench.refusal() == ""
 
 
 def test_the_newer_version_of_a_pod_counts() -> None:
     bench = live(pod("ours", cpu="2"))
     bench.lab.cluster.put_pod(version("1", pod("theirs", node="n1", cpu="1")))
     bench.there = [version("2", pod("theirs", node="n1", cpu="3"))]
-    assert bench.result().message == changed("Insufficient cpu")
+    assert bench.refusal() == changed("Insufficient cpu")
 
 
 def test_pods_of_ours_that_are_not_bound_yet_stay_counted() -> None:
     bench = live(pod("ours", cpu="2"))
     bench.lab.cluster.assume(bench.lab.pending(pod("second", cpu="2")), "n1")
     bench.there = [pod("theirs", node="n1", cpu="1")]
-    assert bench.result().message == changed("Insufficient cpu")
+    assert bench.refusal() == changed("Insufficient cpu")
 
 
 def test_pods_of_ours_that_are_bound_already_count_once() -> None:
     bench = live(pod("ours", cpu="2"))
     bench.lab.cluster.assume(bench.lab.pending(pod("second", cpu="2")), "n1")
     bench.there = [pod("second", node="n1", cpu="2"), pod("ours", node="n1", cpu="2")]
-    assert bench.result().ok
+    assert bench.refusal() == ""
 
 
 def test_a_pod_that_cannot_be_read_is_left_to_its_informer() -> None:
     bench = live(pod("ours", cpu="2"))
     bench.there = [pod("theirs", node="n1", cpu="plenty")]
-    assert bench.result().ok
+    assert bench.refusal() == ""
 
 
 def test_without_an_answer_the_pod_is_not_bound() -> None:
     bench = live(pod("ours"))
     bench.failure = ConnectionFailedError("connection refused")
-    assert bench.result().message == (
-        'reading the pods of node "n1" before binding: connection refused'
-    )
+    assert bench.refusal() == ('reading the pods of node "n1" before binding: connection refused')
     assert bench.counted() == {"failed": 1}
 
 
