@@ -1,9 +1,9 @@
 """Two schedulers on the same nodes: how many nodes they oversubscribe, and what a check costs.
 
-kube-scheduler and kubesched run side by side on a real API server. All pods wait when they start:
-half of them name the one, half the other, and the nodes have room for half of all pods. Then
-kubesched runs alone on nodes with room for all its pods. Both are repeated for each value of
---check-before-binding, by turns.
+kube-scheduler and kubesched run side by side on a real API server. All pods wait until both are
+ready and the nodes are created: half of them name the one, half the other, and the nodes have room
+for half of all pods. Then kubesched runs alone on nodes with room for all its pods. Both are
+repeated for each value of --check-before-binding, by turns.
 
 Side by side, both have the rate limits of --qps, by default those that a scheduler has by default:
 so bindings wait for some time after their decisions. Alone, kubesched has no limit to speak of.
@@ -98,6 +98,7 @@ class Bench:
             self._theirs() as theirs,
             self._ours(state, self._qps) as (ours, metrics),
         ):
+            self._add_nodes()
             bound = self._wait(capacity, theirs, ours)
             counted = metrics()
         on_node = Counter(pod["spec"]["nodeName"] for pod in bound)
@@ -117,7 +118,7 @@ class Bench:
             self._cluster(self._pods(count, (OURS,))),
             self._ours(state, NO_LIMIT) as (process, metrics),
         ):
-            _wait_until_ready(process, metrics)
+            self._add_nodes()
             first = last = _Moment.of(process, metrics)
             while last.pods < count:
                 # Rarely: each look at its metrics costs it some milliseconds.
@@ -132,13 +133,7 @@ class Bench:
 
     @contextmanager
     def _cluster(self, pods: list[dict[str, Any]]) -> Iterator[None]:
-        """Have nodes, and pods that wait for their schedulers."""
-        room = {"cpu": str(self._slots), "memory": "64Gi", "pods": "110"}
-        nodes = [
-            {"metadata": {"name": f"n{number}"}, "status": {"allocatable": room, "capacity": room}}
-            for number in range(self._nodes)
-        ]
-        self._post("/api/v1/nodes", nodes)
+        """Have pods that wait for their schedulers, and for nodes."""
         self._post(PODS, pods)
         try:
             yield
@@ -146,6 +141,14 @@ class Bench:
             at_once = {"gracePeriodSeconds": 0}
             for path in (PODS, "/api/v1/nodes"):
                 self._plane.request("DELETE", path, at_once)
+
+    def _add_nodes(self) -> None:
+        room = {"cpu": str(self._slots), "memory": "64Gi", "pods": "110"}
+        nodes = [
+            {"metadata": {"name": f"n{number}"}, "status": {"allocatable": room, "capacity": room}}
+            for number in range(self._nodes)
+        ]
+        self._post("/api/v1/nodes", nodes)
 
     def _pods(self, count: int, schedulers: tuple[str, ...]) -> list[dict[str, Any]]:
         resources = {"requests": {"cpu": "1"}}
@@ -208,8 +211,10 @@ class Bench:
     @contextmanager
     def _theirs(self) -> Iterator[Process]:
         binary = str(self._plane.assets / assets.KUBE_SCHEDULER)
-        process = self._spawn(THEIRS, [binary], self._qps, "--secure-port=0")
+        (port,) = free_ports(1)
+        process = self._spawn(THEIRS, [binary], self._qps, *self._serving(port))
         try:
+            _wait_until_ready(process, port)
             yield process
         finally:
             process.end(grace=10)
@@ -224,6 +229,7 @@ class Bench:
         flags = [*self._serving(port), f"--check-before-binding={state}"]
         process = self._spawn(OURS, command, qps, *flags)
         try:
+            _wait_until_ready(process, port)
             yield process, lambda: _metrics(port)
         finally:
             process.end(grace=10)
@@ -233,31 +239,35 @@ class Bench:
         return [
             f"--secure-port={port}",
             f"--bind-address={LOOPBACK}",
-            "--authorization-always-allow-paths=/metrics",
+            "--authorization-always-allow-paths=/readyz,/metrics",
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
         ]
 
 
-def _wait_until_ready(process: Process, metrics: Callable[[], object]) -> None:
+def _get(port: int, path: str) -> str:
+    # It has just created a self-signed certificate on this machine.
+    trusting = ssl._create_unverified_context()  # noqa: S323, SLF001
+    url = f"https://{LOOPBACK}:{port}{path}"
+    with urllib.request.urlopen(url, context=trusting, timeout=30) as answer:
+        text: str = answer.read().decode()
+    return text
+
+
+def _wait_until_ready(process: Process, port: int) -> None:
     while True:
         try:
-            metrics()
+            _get(port, "/readyz")
         except OSError:
             if not process.is_running:
                 raise RuntimeError(process.describe()) from None
-            time.sleep(0.05)
+            time.sleep(0.1)
         else:
             return
 
 
 def _metrics(port: int) -> dict[str, float]:
-    # It has just created a self-signed certificate on this machine.
-    trusting = ssl._create_unverified_context()  # noqa: S323, SLF001
-    url = f"https://{LOOPBACK}:{port}/metrics"
-    with urllib.request.urlopen(url, context=trusting, timeout=30) as answer:
-        text: str = answer.read().decode()
-    samples = re.findall(r"^(\w+(?:{.*})?) (\S+)$", text, re.MULTILINE)
+    samples = re.findall(r"^(\w+(?:{.*})?) (\S+)$", _get(port, "/metrics"), re.MULTILINE)
     return {name: float(value) for name, value in samples}
 
 
