@@ -1,9 +1,9 @@
 """Two schedulers on the same nodes: how many nodes they oversubscribe, and what a check costs.
 
-kube-scheduler and kubesched run side by side on a real API server. All pods wait until both are
-ready and the nodes are created: half of them name the one, half the other, and the nodes have room
-for half of all pods. Then kubesched runs alone on nodes with room for all its pods. Both are
-repeated for each value of --check-before-binding, by turns.
+kube-scheduler and kubesched run side by side on a real API server. All pods are there when both are
+elected at the same time: half of them name the one, half the other, and the nodes have room for
+half of all pods. Then kubesched runs alone on nodes with room for all its pods. Both are repeated
+for each value of --check-before-binding, by turns.
 
 Side by side, both have the rate limits of --qps, by default those that a scheduler has by default:
 so bindings wait for some time after their decisions. Alone, kubesched has no limit to speak of.
@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ WRITERS = 8
 QUIET_S = 4.0
 NO_LIMIT = 5000.0
 PODS = "/api/v1/namespaces/default/pods"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,17 @@ class Bench:
         self._qps = qps
         self._nodes = nodes
         self._slots = slots
+        # Its own role allows it the lease kube-scheduler only.
+        name, group = "leases", "rbac.authorization.k8s.io"
+        rule = {"apiGroups": ["coordination.k8s.io"], "resources": [name], "verbs": ["*"]}
+        path = f"/apis/{group}/v1/namespaces/kube-system"
+        plane.request("POST", f"{path}/roles", {"metadata": {"name": name}, "rules": [rule]})
+        binding = {
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": "system:kube-scheduler"}],
+        }
+        plane.request("POST", f"{path}/rolebindings", binding)
 
     def beside(self, state: str) -> Beside:
         """Run both schedulers until the nodes are full."""
@@ -98,7 +111,7 @@ class Bench:
             self._theirs() as theirs,
             self._ours(state, self._qps) as (ours, metrics),
         ):
-            self._add_nodes()
+            self._elect()
             bound = self._wait(capacity, theirs, ours)
             counted = metrics()
         on_node = Counter(pod["spec"]["nodeName"] for pod in bound)
@@ -118,7 +131,7 @@ class Bench:
             self._cluster(self._pods(count, (OURS,))),
             self._ours(state, NO_LIMIT) as (process, metrics),
         ):
-            self._add_nodes()
+            self._elect()
             first = last = _Moment.of(process, metrics)
             while last.pods < count:
                 # Rarely: each look at its metrics costs it some milliseconds.
@@ -133,14 +146,22 @@ class Bench:
 
     @contextmanager
     def _cluster(self, pods: list[dict[str, Any]]) -> Iterator[None]:
-        """Have pods that wait for their schedulers, and for nodes."""
+        """Have nodes, pods that wait, and no leader: another holds the leases of both."""
+        self._add_nodes()
         self._post(PODS, pods)
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"holderIdentity": "the-benchmark", "leaseDurationSeconds": 3600, "renewTime": now}
+        self._post(LEASES, [{"metadata": {"name": name}, "spec": spec} for name in (OURS, THEIRS)])
         try:
             yield
         finally:
             at_once = {"gracePeriodSeconds": 0}
-            for path in (PODS, "/api/v1/nodes"):
+            for path in (PODS, "/api/v1/nodes", LEASES):
                 self._plane.request("DELETE", path, at_once)
+
+    def _elect(self) -> None:
+        """Let the schedulers that run be elected."""
+        self._plane.request("DELETE", LEASES)
 
     def _add_nodes(self) -> None:
         room = {"cpu": str(self._slots), "memory": "64Gi", "pods": "110"}
@@ -195,7 +216,14 @@ class Bench:
         config = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
-            "leaderElection": {"leaderElect": False},
+            "leaderElection": {
+                "leaderElect": True,
+                "resourceName": name,
+                "resourceNamespace": "kube-system",
+                "leaseDuration": "15s",
+                "renewDeadline": "10s",
+                "retryPeriod": "500ms",
+            },
             "clientConnection": {
                 "kubeconfig": str(plane.scheduler_kubeconfig),
                 "qps": qps,
@@ -223,7 +251,7 @@ class Bench:
     def _ours(
         self, state: str, qps: float
     ) -> Iterator[tuple[Process, Callable[[], dict[str, float]]]]:
-        """Start kubesched, and read its metrics on demand."""
+        """Start kubesched; yield what reads its metrics as well."""
         (port,) = free_ports(1)
         command = [sys.executable, "-m", "kubesched.cli.kube_scheduler"]
         flags = [*self._serving(port), f"--check-before-binding={state}"]
