@@ -42,18 +42,23 @@ _LINK: Final = re.compile(r"!?\[[^]]*\]\((?P<target>[^)\s]+)\)")
 _SPAN: Final = re.compile(r"`(?P<code>[^`\n]+(?:\n[^`\n]+)?)`")
 _PROGRAMS: Final = frozenset(
     [
+        "aws",
         "bash",
         "cd",
         "cp",
         "curl",
         "docker",
         "export",
+        "gcloud",
         "helm",
+        "k3s",
+        "kind",
         "kube-scheduler",
         "kubeadm",
         "kubectl",
         "kubesched",
         "make",
+        "minikube",
         "mkdir",
         "mv",
         "pip",

@@ -28,6 +28,34 @@ _REDIRECTIONS: Final = frozenset({"<", ">", ">>"})
 _FLAG: Final = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 #: Plugins of kubectl that tests do not install → flags that their documentation has.
 _PLUGIN_FLAGS: Final = {"krew": "--archive --index --manifest --manifest-url --no-update-index"}
+#: Commands of programs that tests do not install → flags that their documentation has.
+_DOCUMENTED: Final = {
+    "aws ecr get-login-password": "--region",
+    "aws eks update-kubeconfig": "--alias --dry-run --kubeconfig --name --region --role-arn",
+    "docker build": "--file --platform --tag",
+    "docker cp": "--archive --follow-link --quiet",
+    "docker exec": "--interactive --tty --user --workdir",
+    "docker login": "--username --password-stdin",
+    "docker push": "--all-tags --quiet",
+    "docker save": "--output --platform",
+    "gcloud auth configure-docker": "--include-artifact-registry --registries",
+    "gcloud container clusters get-credentials": "--location --project --region --zone",
+    "k3s ctr images import": "--all-platforms --digests --platform",
+    "kind create cluster": "--config --image --kubeconfig --name --retain --wait",
+    "kind load docker-image": "--name --nodes",
+    "kubeadm config validate": "--allow-experimental-api --config",
+    "kubeadm init": "--config --dry-run --patches --skip-phases",
+    "kubeadm join": (
+        "--config --control-plane --discovery-token-ca-cert-hash --dry-run --patches --token"
+    ),
+    "kubeadm upgrade apply": "--config --dry-run --patches --yes",
+    "kubeadm upgrade node": "--config --dry-run --patches",
+    "minikube cp": "--profile",
+    "minikube image build": "--file --push --tag",
+    "minikube image load": "--daemon --pull --remote",
+    "minikube ssh": "--native-ssh --node",
+    "minikube start": "--cni --container-runtime --extra-config --kubernetes-version --nodes",
+}
 
 
 def check(command: Command, *, kubectl: Path | None = None) -> None:
@@ -165,7 +193,19 @@ def _check_helm(arguments: Sequence[str]) -> None:
                 here = here[key]
 
 
+def _check_documented(words: Sequence[str]) -> None:
+    """Raise unless a command of another program is documented, and has these flags."""
+    said = shlex.join(words)
+    command = next((each for each in _DOCUMENTED if said.startswith(f"{each} ")), None)
+    if command is None:
+        raise _WrongError("this command is not in the table of those that are documented")
+    # What comes after `--` is another command, on another machine.
+    arguments = list(itertools.takewhile(lambda each: each != "--", words))
+    _must_know(arguments, _DOCUMENTED[command])
+
+
 def _check_docker(arguments: Sequence[str]) -> None:
+    _check_documented(["docker", *arguments])
     if arguments[0] == "build" and not (ROOT / arguments[-1] / "Dockerfile").exists():
         raise _WrongError("no Dockerfile")
 
@@ -190,18 +230,30 @@ def _check_pip(arguments: Sequence[str]) -> None:
         raise _WrongError("only pip install and pip wheel are known here")
 
 
+def _documented(program: str) -> Callable[[Sequence[str]], None]:
+    return lambda arguments: _check_documented([program, *arguments])
+
+
 _CHECKS: Final[dict[str, Callable[[Sequence[str]], None]]] = {
     ".": _nothing_to_check,
+    "aws": _documented("aws"),
     "cp": _check_files,
     "curl": _nothing_to_check,
     "docker": _check_docker,
+    "export": _nothing_to_check,
+    "gcloud": _documented("gcloud"),
     "helm": _check_helm,
     "kube-scheduler": _check_kube_scheduler,
-    "kubeadm": _nothing_to_check,
+    "k3s": _documented("k3s"),
+    "kind": _documented("kind"),
+    "kubeadm": _documented("kubeadm"),
     "kubesched": _check_kubesched,
     "make": _check_make,
+    "minikube": _documented("minikube"),
+    "mkdir": _nothing_to_check,
     "mv": _nothing_to_check,
     "pip": _check_pip,
     "sed": _check_sed,
     "python": _nothing_to_check,
+    "systemctl": _nothing_to_check,
 }

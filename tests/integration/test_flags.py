@@ -17,6 +17,7 @@ from .command_lines import Both, side_by_side
 
 OWN_GROUP = "Kubesched"
 OWN_FLAGS = {
+    "check-before-binding",
     "plugin",
     "queue-check-budget",
     "record",

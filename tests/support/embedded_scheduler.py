@@ -77,6 +77,7 @@ async def scheduler(
     observer: SchedulerObserver | None = None,
     tracer: AttemptTracer | None = None,
     gates: Mapping[str, bool] | None = None,
+    options: EngineOptions | None = None,
 ) -> AsyncIterator[Harness]:
     """Run the default profile with more plugins, or `profiles`."""
     enabled = [{"name": each.name} for each in plugins]
@@ -104,7 +105,7 @@ async def scheduler(
             metrics=metrics,
             observer=observer,
             tracer=tracer,
-            options=EngineOptions(seed=1),
+            options=options or EngineOptions(seed=1),
         )
         task = asyncio.create_task(app.run())
         try:

@@ -80,6 +80,7 @@ class Component:
                 seed=options.seed,
                 max_unschedulable_s=options.max_unschedulable_s,
                 queue_check_share=options.queue_check_budget,
+                check_before_binding=options.check_before_binding,
                 make_cycle=GradedCycle if options.web_ui else SchedulingCycle,
             ),
         )

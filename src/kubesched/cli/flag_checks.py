@@ -11,6 +11,7 @@ from kubesched.config.field_errors import forbidden, invalid
 from kubesched.config.types import LeaderElection
 from kubesched.logs import JSON, TEXT, LoggingOptions
 from kubesched.logs import quote as quoted
+from kubesched.scheduler.checked_state import CheckedState
 from kubesched.server.options import (
     AuthenticationOptions,
     AuthorizationOptions,
@@ -174,6 +175,14 @@ def budget_errors(budget: float) -> list[str]:
     if 0 <= budget <= _LARGEST_BUDGET:
         return []
     return [f"--queue-check-budget {budget:g} must be between 0 and {_LARGEST_BUDGET}, inclusive"]
+
+
+def binding_check_errors(checked: str) -> list[str]:
+    """Validate --check-before-binding."""
+    known = [each.value for each in CheckedState]
+    if checked in known:
+        return []
+    return [f'--check-before-binding "{checked}" must be one of {", ".join(known)}']
 
 
 def _has(headers: Sequence[str], header: str) -> bool:

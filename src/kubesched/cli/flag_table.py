@@ -442,6 +442,14 @@ _LOGS: Final = (
 
 _OWN: Final = (
     Flag(
+        "check-before-binding",
+        STRING,
+        "none",
+        "What to check again directly before a pod is bound, if other schedulers use the same "
+        'nodes: "none"; "cache", the node as the watches show it by then; or "live", together '
+        "with the node's pods as the API server lists them.",
+    ),
+    Flag(
         "plugin",
         STRINGS,
         (),

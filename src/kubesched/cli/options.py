@@ -30,6 +30,7 @@ from kubesched.errors import ConfigError, UsageError
 from kubesched.logs import TEXT, LoggingOptions, quote
 from kubesched.metrics.options import MetricsOptions
 from kubesched.recording.options import RecordingOptions
+from kubesched.scheduler.checked_state import CheckedState
 from kubesched.server.options import (
     AuthenticationOptions,
     AuthorizationOptions,
@@ -80,6 +81,8 @@ class CommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None
     #: share of a CPU
     queue_check_budget: float
+    #: what is checked directly before a binding
+    check_before_binding: CheckedState = CheckedState.NONE
     recording: RecordingOptions
     #: None: nothing is traced
     tracing: TracingConfiguration | None = None
@@ -178,6 +181,7 @@ def complete_options(flags: ParsedFlags, gates: FeatureGates) -> CommandOptions:
         max_unschedulable_s=flags.get("pod-max-in-unschedulable-pods-duration", Duration).seconds,
         seed=flags.get("seed", int) if flags.is_given("seed") else None,
         queue_check_budget=flags.get("queue-check-budget", float),
+        check_before_binding=CheckedState(flags.get("check-before-binding", str)),
         recording=_recording(flags),
         tracing=_tracing(flags),
         plugin_files=flags.get("plugin", tuple),
@@ -197,6 +201,7 @@ def _flag_errors(flags: ParsedFlags, gates: FeatureGates) -> list[str]:
         *flag_checks.authentication_errors(_authentication(flags), gates),
         *_metrics(flags).errors(),
         *flag_checks.budget_errors(flags.get("queue-check-budget", float)),
+        *flag_checks.binding_check_errors(flags.get("check-before-binding", str)),
         *_recording(flags).errors(),
         *_web_errors(flags),
     ]

@@ -101,6 +101,11 @@ class Served:
                     lambda: list(unreadable.lines(self._app.informers.unreadable())),
                 ),
                 StatusFinding(
+                    "Nodes oversubscribed by a race with another scheduler, newest last",
+                    "oversubscriptionRaces",
+                    lambda: list(map(str, self._app.engine.races.last)),
+                ),
+                StatusFinding(
                     "Feature gates that were switched, and have no effect here",
                     "gatesWithoutEffect",
                     lambda: without_effect(options.gates),

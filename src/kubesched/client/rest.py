@@ -123,7 +123,14 @@ class ApiClient:
         return _decode(response, type, what=f"GET {path}")
 
     @overload
-    async def post(self, path: str, body: object, *, timeout_s: float | None = ...) -> None: ...
+    async def post(
+        self,
+        path: str,
+        body: object,
+        *,
+        timeout_s: float | None = ...,
+        still_wanted: Callable[[], bool] | None = ...,
+    ) -> None: ...
     @overload
     async def post(
         self, path: str, body: object, *, type: type[T], timeout_s: float | None = ...
@@ -135,10 +142,15 @@ class ApiClient:
         *,
         type: type[T] | None = None,  # noqa: A002 - as in msgspec
         timeout_s: float | None = None,
+        still_wanted: Callable[[], bool] | None = None,
     ) -> T | None:
         """Create an object, or call a subresource."""
         response = await self._requester.request(
-            "POST", path, body=_to_bytes(body), timeout_s=timeout_s or self._timeout_s
+            "POST",
+            path,
+            body=_to_bytes(body),
+            timeout_s=timeout_s or self._timeout_s,
+            still_wanted=still_wanted,
         )
         return None if type is None else _decode(response, type, what=f"POST {path}")
 

@@ -573,6 +573,11 @@ class Evaluator:
         number = self.number_on(state, pod, row)
         return self.book.statuses[number] if number else None
 
+    def row_local_status_on(self, pod: PodInfo, row: int) -> Status | None:
+        """Return why row-local filters reject the pod on a row now, None if they do not."""
+        number = self.plans.plan(pod.signature.row_signature).rejection_of(row)
+        return self.book.statuses[number] if number else None
+
     def is_row_local(self, state: CycleState) -> bool:
         """Tell whether only row-local filters apply in this attempt."""
         return all(plugin.name in state.skip_filter for _, plugin in self._cluster_filters)

@@ -32,6 +32,11 @@ HINT_ERROR: Final = "Error"
 ALL_PODS: Final = "all_pods"
 NARROWED: Final = "narrowed"
 
+# result of binding_checks
+FITS: Final = "fits"
+REJECTED: Final = "rejected"
+CHECK_FAILED: Final = "failed"
+
 # event of inflight_events that stands for a pod in its cycle
 POD_POPPED: Final = "PodPopped"
 

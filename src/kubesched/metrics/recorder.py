@@ -80,6 +80,8 @@ class Metrics:
     unreadable_objects: GaugeFamily
     queue_checks: Counter
     queue_missed_wakeups: CounterFamily
+    oversubscription_races: Counter
+    binding_checks: CounterFamily
     plugin_failures: CounterFamily
     plugin_slow: CounterFamily
     recording_bytes: Counter

@@ -215,6 +215,20 @@ SCHEDULING: Final = (
     ),
     counter(
         ALPHA,
+        "kubesched_oversubscription_races_total",
+        "Number of times a pod that another process bound took a resource of its node from enough "
+        "to too little, because this scheduler placed pods there at the same time.",
+    ),
+    counter(
+        ALPHA,
+        "kubesched_binding_checks_total",
+        "Number of times the node of a pod was checked again directly before the binding, by "
+        "result: the pod 'fits', is 'rejected', or the check 'failed' because the node's pods "
+        "could not be read.",
+        labels="result",
+    ),
+    counter(
+        ALPHA,
         "kubesched_plugin_failures_total",
         "Number of times a plugin that is not in-tree raised an exception, or gave an answer that "
         "cannot be used.",

@@ -28,7 +28,9 @@ from kubesched.errors import (
     ConnectionFailedError,
     NotFoundError,
     RequestTimeoutError,
+    WithdrawnError,
 )
+from kubesched.kinds import KINDS
 from kubesched.scheduler.timestamps import rfc3339
 
 #: Pause between reads of a pod after the response to its binding was lost.
@@ -60,8 +62,17 @@ class ApiCalls:
         self._client = client
         self._clock = clock
 
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
+    async def bind(
+        self,
+        pod: PodInfo,
+        node_name: str,
+        *,
+        still_wanted: Callable[[], bool] | None = None,
+    ) -> None:
         """Bind a pod to a node; the uid in the request protects a pod of the same name.
+
+        `still_wanted` is called right before the request is sent; WithdrawnError if it returns
+        false, and the pod was not bound by an earlier attempt.
 
         Temporary failures are retried a few times. If a response is lost, the pod may be bound: its
         resources stay assumed until a read of the pod tells.
@@ -77,11 +88,11 @@ class ApiCalls:
         is_repeated = False
         for pause_s in (*RETRY_PAUSES_S, None):
             try:
-                await self._client.post(path, binding)
+                await self._client.post(path, binding, still_wanted=still_wanted)
             except ClientError as failed:
-                # The conflict may be with an earlier request of ours.
+                # The conflict, or what does not fit any more, may be an earlier request of ours.
                 in_doubt = _answer_is_lost(failed) or (
-                    is_repeated and isinstance(failed, ConflictError)
+                    is_repeated and isinstance(failed, (ConflictError, WithdrawnError))
                 )
                 if in_doubt and await self._node_of(pod) == node_name:
                     return
@@ -105,6 +116,17 @@ class ApiCalls:
                 await asyncio.sleep(QUESTION_PAUSE_S)
             else:
                 return newest.spec.node_name if newest.metadata.uid == meta.uid else ""
+
+    async def pods_on(self, node_name: str) -> list[Pod]:
+        """Return the pods on a node that are not over, as they are now: a consistent read."""
+        found: list[Pod] = []
+        async for page in self._client.list_pages(
+            resources.PODS.collection(),
+            Pod,
+            field_selector=f"spec.nodeName={node_name},{KINDS[Pod.__name__].field_selector}",
+        ):
+            found = [*([] if page.first else found), *page.items]
+        return found
 
     async def nominate(self, pod: Pod, node_name: str) -> None:
         """Set the nominated node of a pod, or clear it with ""."""

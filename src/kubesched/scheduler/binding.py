@@ -30,6 +30,7 @@ from kubesched.scheduler.cycle import Decision
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.profiles import Profiles
+from kubesched.scheduler.races import RaceDetector
 from kubesched.scheduler.state import SchedulerState
 from kubesched.scheduler.tasks import Tasks
 
@@ -63,6 +64,7 @@ class Bindings:
         attempts: Attempts,
         on_bound: Callable[[QueuedPod, str], None],
         on_room: Callable[[], None],
+        races: RaceDetector,
     ) -> None:
         self._api_calls = outside.api_calls
         self._recorders = outside.recorders
@@ -79,6 +81,7 @@ class Bindings:
         self._on_bound = on_bound
         #: called when a binding ends
         self._on_room = on_room
+        self._races = races
         self._tasks = Tasks()
         #: uid → task of a pod whose Bind has not started
         self._held: dict[str, asyncio.Task[None]] = {}
@@ -176,6 +179,7 @@ class Bindings:
         if not has_pre_bind:
             framework.without_pre_bind.zeros += 1
         del self._held[info.uid]
+        self._races.binding(info.uid)
         try:
             extenders = self._profiles.extenders
             if extenders is not None and await extenders.bind(info.pod, node_name):

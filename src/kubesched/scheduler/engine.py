@@ -22,7 +22,8 @@ from kubesched.cluster.group_forest import GroupForest
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ConfigError, ObjectError
-from kubesched.framework.registry import Registry
+from kubesched.framework.registry import PodBinder, Registry
+from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.coscheduling import Coscheduling
@@ -33,6 +34,8 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler import state_metrics
 from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.binding import Bindings
+from kubesched.scheduler.binding_check import CheckedBinder
+from kubesched.scheduler.checked_state import CheckedState
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.evictions import Evictions
 from kubesched.scheduler.failure import FailureHandler
@@ -44,6 +47,7 @@ from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.profiles import Profiles
 from kubesched.scheduler.queue_check import QueueCheck
+from kubesched.scheduler.races import RaceDetector
 from kubesched.scheduler.reports import StatusReports
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.state import SchedulerState
@@ -59,6 +63,8 @@ class EngineOptions(Struct, frozen=True):
     max_unschedulable_s: float = 300.0
     #: share of the time that the queue check may use; 0 disables it
     queue_check_share: float = 0.01
+    #: what is checked directly before a binding
+    check_before_binding: CheckedState = CheckedState.NONE
     #: makes the scheduling cycle; the web page has one that grades placements
     make_cycle: Callable[..., SchedulingCycle] = SchedulingCycle
     #: called for every bound pod
@@ -101,6 +107,7 @@ class Engine:
             registry=registry,
             cluster=cluster,
             cycle=cycle,
+            binder=self._make_binder(outside, options),
             evictor=self.evictions,
             waiting=self.waiting,
         )
@@ -117,6 +124,8 @@ class Engine:
         attempts = Attempts(outside.metrics, outside.clock)
         self.reports = StatusReports(outside.api_calls, outside.find_pod)
         self.failures = FailureHandler(outside, state, reports=self.reports, attempts=attempts)
+        #: finds nodes that another scheduler and this one oversubscribed together
+        self.races = RaceDetector(cluster, outside.clock)
         self.bindings = Bindings(
             outside,
             state,
@@ -125,6 +134,7 @@ class Engine:
             attempts=attempts,
             on_bound=options.on_bound,
             on_room=ready.set,
+            races=self.races,
         )
 
         #: whether the scheduling loop makes progress
@@ -173,6 +183,20 @@ class Engine:
         self.observer.begin(config, gates, cycle, self.frameworks)
         self._export(outside.metrics)
 
+    def _make_binder(self, outside: Outside, options: EngineOptions) -> PodBinder:
+        if options.check_before_binding is CheckedState.NONE:
+            return outside.api_calls
+        return CheckedBinder(
+            self.cluster,
+            outside.api_calls,
+            outside.metrics,
+            framework_of=self._framework_of,
+            reads_live=options.check_before_binding is CheckedState.LIVE,
+        )
+
+    def _framework_of(self, pod: Pod) -> Framework | None:
+        return self._profiles.get(pod)
+
     def _make_queue(
         self, outside: Outside, options: EngineOptions, ready: asyncio.Event
     ) -> SchedulingQueue:
@@ -214,6 +238,7 @@ class Engine:
         state_metrics.export_queue(metrics, self.queue)
         state_metrics.export_cluster(metrics, self.cluster, lambda: len(self.bindings))
         state_metrics.export_check(metrics, self.queue_check)
+        metrics.oversubscription_races.set_function(lambda: self.races.count)
 
     # --- configuration ----------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from kubesched.queue.hints import Change
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.group_handler import GroupHandler
 from kubesched.scheduler.nominations import Nominations
+from kubesched.scheduler.races import RaceDetector
 from kubesched.scheduler.store_handler import UNTIMED, Stopwatch, StoreHandler
 from kubesched.scheduler.unreadable import UnusableObjects
 
@@ -115,6 +116,7 @@ class PodHandler:
         is_ours: Callable[[Pod], bool],
         on_unreadable: Callable[[Pod, ObjectError], None],
         unusable: UnusableObjects | None = None,
+        races: RaceDetector | None = None,
         resizes: bool = False,
     ) -> None:
         #: whether pods with a deferred resize are queued, for preemption
@@ -128,11 +130,13 @@ class PodHandler:
         #: called for pending pods that cannot be read
         self._on_unreadable = on_unreadable
         self._unusable = unusable or UnusableObjects()
+        #: is shown pods that other processes bind; None if the caller binds none itself
+        self._races = races
 
-    def on_add(self, obj: Pod, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
+    def on_add(self, obj: Pod, initial: bool) -> None:
         """A pod was added."""
         if obj.spec.node_name:
-            self._assigned(obj)
+            self._assigned(obj, is_news=not initial)
             self._follow_resize(None, obj)
         elif self._is_ours(obj):
             self._enqueue(obj)
@@ -166,8 +170,12 @@ class PodHandler:
 
     # --- inside -----------------------------------------------------------------------------
 
-    def _assigned(self, pod: Pod) -> None:
+    def _assigned(self, pod: Pod, *, is_news: bool = True) -> None:
+        uid, node_name, races = pod.metadata.uid, pod.spec.node_name, self._races
+        shows = races is not None and is_news and races.is_of_others(uid, node_name)
         is_known = self._put(pod)
+        if shows and is_known and races is not None:
+            races.arrived(uid)
         self._nominations.withdraw(pod.metadata.uid, placed_on=pod.spec.node_name)
         if is_known:
             self._queue.move(Change(events.ASSIGNED_POD_ADD, new=pod))

@@ -100,6 +100,7 @@ def _pod_handler(engine: Engine) -> Handler[Pod]:
         is_ours=engine.is_ours,
         on_unreadable=engine.failures.refuse,
         unusable=engine.unusable,
+        races=engine.races,
         resizes=engine.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption"),
     )
     return ObservedPodHandler(pods, engine.observer)

@@ -16,7 +16,7 @@ from kubesched.config.profiles import Profile
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.building import build_framework
 from kubesched.framework.observing import Observer, TracedObserver
-from kubesched.framework.registry import Evictor, Registry
+from kubesched.framework.registry import Evictor, PodBinder, Registry
 from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import WaitingPods
 from kubesched.queue.backoff import Backoff
@@ -45,6 +45,7 @@ class Profiles:
         registry: Registry,
         cluster: Cluster,
         cycle: SchedulingCycle,
+        binder: PodBinder,
         evictor: Evictor,
         waiting: WaitingPods,
     ) -> None:
@@ -53,6 +54,7 @@ class Profiles:
         self._registry = registry
         self._cluster = cluster
         self._cycle = cycle
+        self._binder = binder
         self._evictor = evictor
         self._waiting = waiting
         #: by scheduler name; the same mapping for good, updated with the profiles in use
@@ -88,7 +90,7 @@ class Profiles:
             registry=self._registry,
             gates=self._gates,
             cluster=self._cluster,
-            binder=outside.api_calls,
+            binder=self._binder,
             evictor=self._evictor,
             waiting=self._waiting,
             volume_writer=outside.volume_writer,

@@ -266,7 +266,13 @@ class SimulatedCluster(ApiCalls):
         if self._in_line and newest is not None and BY_NODES in message:
             self._lines.refused(newest)
 
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
+    async def bind(
+        self,
+        pod: PodInfo,
+        node_name: str,
+        *,
+        still_wanted: Callable[[], bool] | None = None,  # noqa: ARG002 (no other scheduler is here)
+    ) -> None:
         """Run a pod on a node; raises NotFoundError if it is gone."""
         self._lines.moved_on(pod.uid)
         self.futility.placed(pod.priority)

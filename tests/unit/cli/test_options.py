@@ -13,6 +13,7 @@ from kubesched.config.types import LeaderElection
 from kubesched.errors import ConfigError, UsageError
 from kubesched.logs import LoggingOptions, ModuleVerbosity
 from kubesched.metrics.options import MetricsOptions
+from kubesched.scheduler.checked_state import CheckedState
 from kubesched.server.options import (
     AuthenticationOptions,
     AuthorizationOptions,
@@ -68,6 +69,7 @@ def test_nothing_said_means_the_defaults() -> None:
     assert options.config.leader_election == LeaderElection()
     assert (options.master, options.write_config_to, options.seed) == ("", "", None)
     assert (options.max_unschedulable_s, options.queue_check_budget) == (300.0, 0.01)
+    assert options.check_before_binding is CheckedState.NONE
     assert options.emulated_version == (1, 37)
     assert options.min_compatibility_version == (1, 36)
     assert options.reported_version == "v1.37.1"
@@ -220,9 +222,10 @@ def test_gates_and_versions() -> None:
 
 
 def test_our_own_flags() -> None:
-    options = make_options(["--seed=-3", "--queue-check-budget=0.5"])
+    options = make_options(["--seed=-3", "--queue-check-budget=0.5", "--check-before-binding=live"])
 
     assert (options.seed, options.queue_check_budget) == (-3, 0.5)
+    assert options.check_before_binding is CheckedState.LIVE
 
 
 def test_values_of_all_flags_as_text() -> None:
@@ -368,6 +371,7 @@ def test_what_is_wrong_with_flags_is_said_at_once() -> None:
         "--requestheader-allowed-names= ",
         "--disabled-metrics=a-b",
         "--queue-check-budget=0.6",
+        "--check-before-binding=always",
     )
 
     for part in (
@@ -375,7 +379,8 @@ def test_what_is_wrong_with_flags_is_said_at_once() -> None:
         "--secure-port -1 must be between 0 and 65535",
         'empty value in "requestheader-allowed-names"',
         'metrics.disabledMetrics: Invalid value: ["a-b"]',
-        "--queue-check-budget 0.6 must be between 0 and 0.5, inclusive]",
+        "--queue-check-budget 0.6 must be between 0 and 0.5, inclusive",
+        '--check-before-binding "always" must be one of none, cache, live]',
     ):
         assert part in said
 

@@ -40,5 +40,6 @@ def test_statusz_names_gates_without_effect() -> None:
     assert status is not None
     assert {each.field: each.lines() for each in status.findings} == {
         "unreadableObjects": [],
+        "oversubscriptionRaces": [],
         "gatesWithoutEffect": ["OpportunisticBatching=false"],
     }

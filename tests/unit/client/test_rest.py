@@ -446,6 +446,8 @@ class TestLimits:
             assert [each.method for each in server.requests] == ["POST"]
             wanted = True
             await client.delete("/t", still_wanted=lambda: wanted)
+            with pytest.raises(WithdrawnError, match="POST /t: not sent, no longer wanted"):
+                await client.post("/t", {}, still_wanted=lambda: False)
             assert [each.method for each in server.requests] == ["POST", "DELETE"]
 
         run(_with_client(script, test, qps=20, burst=1))

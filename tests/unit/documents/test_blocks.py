@@ -158,6 +158,10 @@ def test_a_block_that_could_escape_is_refused(text: str, said: str) -> None:
         ("cp deploy/nothing.yaml /root", "the repository has no deploy/nothing.yaml"),
         ("helm install k deploy/helm/kubesched --set image.repo=x", "has no repo"),
         ("frobnicate", "there is no check for frobnicate"),
+        ("kind create cluster --konfig x", "there is no flag --konfig"),
+        ("minikube ssh --nod=x -- sudo cp --any thing", "there is no flag --nod"),
+        ("kubeadm inti --config x", "not in the table of those that are documented"),
+        ("docker run x", "not in the table of those that are documented"),
         ("make (", "syntax error"),
     ],
 )

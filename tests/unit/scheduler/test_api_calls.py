@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod, PodCondition
+from kubesched.client.listing import ListPage
 from kubesched.client.rest import STRATEGIC_MERGE_PATCH
 from kubesched.clock import VirtualClock
 from kubesched.cluster.pod_info import PodCompiler
@@ -59,8 +60,10 @@ class Client:
         if failure is not None:
             raise failure
 
-    async def post(self, path: str, body: object) -> None:
-        await self._do("POST", path, body)
+    async def post(
+        self, path: str, body: object, *, still_wanted: Callable[[], bool] | None
+    ) -> None:
+        await self._do("POST", path, body, still_wanted)
 
     async def patch(
         self,
@@ -103,6 +106,33 @@ POD = replace(pod("p"), metadata=replace(pod("p").metadata, generation=3))
 INFO = PodCompiler().pending(POD)
 LOST = ConnectionFailedError("connection lost")
 LATE = RequestTimeoutError("no answer in time")
+
+# --- reads ------------------------------------------------------------------------------------
+
+
+def test_the_pods_on_a_node_are_read_in_pages_from_the_last_start_on() -> None:
+    asked: list[Any] = []
+    pages = [(["forgotten"], True), (["a"], True), (["b", "c"], False)]
+
+    class Lists:
+        async def list_pages(self, path: str, kind: type[Pod], *, field_selector: str) -> Any:
+            asked.append((path, kind, field_selector))
+            for names, first in pages:
+                yield ListPage(
+                    items=[pod(name, node="n1") for name in names],
+                    bad=[],
+                    resource_version="7",
+                    next_page="",
+                    first=first,
+                )
+
+    anything: Any = Lists()
+    found = asyncio.run(ApiCalls(anything, VirtualClock()).pods_on("n1"))
+
+    selector = "spec.nodeName=n1,status.phase!=Succeeded,status.phase!=Failed"
+    assert asked == [("/api/v1/pods", Pod, selector)]
+    assert [each.metadata.name for each in found] == ["a", "b", "c"]
+
 
 # --- bindings ---------------------------------------------------------------------------------
 
@@ -178,6 +208,21 @@ def test_a_refused_binding_is_not_asked_about() -> None:
     with pytest.raises(ConflictError):
         bench.run(bench.calls.bind(INFO, "n1"))
     assert len(bench.client.calls) == 1
+
+
+def test_a_binding_that_is_not_wanted_any_more_is_not_sent() -> None:
+    bench = Bench()
+    with pytest.raises(WithdrawnError):
+        bench.run(bench.calls.bind(INFO, "n1", still_wanted=lambda: False))
+    assert bench.client.calls == []
+
+
+def test_a_binding_that_is_not_wanted_any_more_may_have_been_made() -> None:
+    """By the first request, whose answer was a failure: the pod itself is what takes the room."""
+    wanted = iter([True, False])
+    bench = Bench(ApiError("etcd: timed out", code=500), answers=(on_node(POD, "n1"),))
+    asked = bench.run(bench.calls.bind(INFO, "n1", still_wanted=lambda: next(wanted)))
+    assert asked == ["POST", "GET"]
 
 
 # --- conditions -------------------------------------------------------------------------------

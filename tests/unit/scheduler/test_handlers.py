@@ -25,6 +25,7 @@ from kubesched.queue.hints import Change
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.handlers import NodeHandler, PodHandler, state_handlers
 from kubesched.scheduler.nominations import Nominations
+from kubesched.scheduler.races import RaceDetector
 from kubesched.scheduler.unreadable import UnusableObjects
 from tests.support.objects import must, node, on_node, pod
 from tests.support.queueing import sort_key
@@ -58,6 +59,7 @@ class Bench:
         #: kind → its handler
         self.on = state_handlers(self.cluster, self.queue, nominations)
         self.unusable = UnusableObjects()
+        self.races = RaceDetector(self.cluster, VirtualClock(1000.0))
         self.nodes = NodeHandler(self.cluster, self.queue, nominations, self.unusable)
         self.pods = PodHandler(
             self.cluster,
@@ -67,6 +69,7 @@ class Bench:
             is_ours=lambda each: each.spec.scheduler_name == names.DEFAULT_SCHEDULER,
             on_unreadable=lambda each, why: self.unreadable.append(each.metadata.name),
             unusable=self.unusable,
+            races=self.races,
             resizes=True,
         )
 
@@ -378,3 +381,30 @@ def test_namespaces_come_change_and_go(bench: Bench) -> None:
     assert (of_team("a"), of_team("b")) == (set(), {"red"})
     handler.on_delete(namespace())
     assert of_team("b") == set()
+
+
+# --- pods that other processes bind -------------------------------------------------------------
+
+
+def test_a_pod_that_others_bind_beside_ours_is_a_race(bench: Bench) -> None:
+    bench.nodes.on_add(node("n1", cpu="4"), True)
+    bench.assume(pod("ours", cpu="3"), "n1")
+    bench.pods.on_add(pod("before", node="n1", cpu="2"), True)
+    assert bench.races.count == 0, "the first list is what was there before"
+    bench.pods.on_delete(pod("before", node="n1", cpu="2"))
+
+    bench.pods.on_add(pod("theirs", node="n1", cpu="2"), False)
+    assert bench.races.count == 1
+    bench.pods.on_delete(pod("theirs", node="n1", cpu="2"))
+
+    bench.pods.on_update(pod("later", cpu="2"), pod("later", node="n1", cpu="2"))
+    assert bench.races.count == 2
+    bench.pods.on_update(pod("ours", cpu="3"), pod("ours", node="n1", cpu="3"))
+    assert bench.races.count == 2
+
+
+def test_a_pod_of_others_that_cannot_be_read_is_no_race(bench: Bench) -> None:
+    bench.nodes.on_add(node("n1", cpu="4"), True)
+    bench.assume(pod("ours", cpu="4"), "n1")
+    bench.pods.on_add(pod("theirs", node="n1", cpu="plenty"), False)
+    assert (bench.races.count, bench.named("Pod")) == (0, ["theirs"])
