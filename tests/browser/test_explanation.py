@@ -60,7 +60,8 @@ def test_each_reason_has_the_numbers_and_names_of_the_command_line(
     )
     page.locator(".group a", has_text="oversized-00000").click()
     for reason in said["reasons"]:
-        row = page.locator("#view tbody tr", has=page.get_by_text(reason["text"], exact=True))
+        table = page.get_by_role("table", name=re.compile("^Reasons"))
+        row = table.locator("tbody tr").filter(has_text=reason["text"])
         lines = row.locator(".behind li")
         texts = [each["text"] for each in reason["details"]]
         for line, text in zip(lines.all_inner_texts(), texts, strict=False):

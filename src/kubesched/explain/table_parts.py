@@ -32,8 +32,10 @@ def show_preemption(console: Console, found: PreemptionEffect | None) -> None:
     )
 
 
-def show_changes(console: Console, changes: Sequence[HelpfulChange]) -> None:
-    """Print what would help, and how much."""
+def show_changes(
+    console: Console, changes: Sequence[HelpfulChange], *, with_commands: bool
+) -> None:
+    """Print what would help, and how much; the commands for it, or how to get them."""
     table = start_table(
         console, "What would place it, the smallest change first (each was tried out)"
     )
@@ -45,5 +47,15 @@ def show_changes(console: Console, changes: Sequence[HelpfulChange]) -> None:
         examples = ", ".join(each.examples)
         table.add_row(str(number), escape(each.title), str(each.nodes), escape(examples))
     console.print(table)
-    if any(each.commands for each in changes):
-        console.print("[dim]-o json has the kubectl commands for them[/]")
+    if with_commands:
+        _commands(console, changes)
+    elif any(each.commands for each in changes):
+        console.print("[dim]-o wide has the kubectl commands for them[/]")
+
+
+def _commands(console: Console, changes: Sequence[HelpfulChange]) -> None:
+    console.print("\n[bold]How to make these changes[/]")
+    for number, each in enumerate(changes, start=1):
+        console.print(f"{number}  [dim]{escape(each.note)}[/]", soft_wrap=True)
+        for command in each.commands:
+            console.print(f"   {escape(command)}", soft_wrap=True)

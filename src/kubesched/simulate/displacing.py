@@ -74,13 +74,7 @@ def by_zone(world: World) -> dict[str, list[str]]:
 
 
 def _nodes(world: World, node_names: Sequence[str]) -> list[Node]:
-    found = []
-    for name in node_names:
-        row = world.table.row_of(name)
-        if row is None:
-            raise ObjectError(f"node {name} not found")
-        found.append(world.table.node_at(row))
-    return found
+    return [world.table.node_at(world.node_row(name)) for name in node_names]
 
 
 def _displace(world: World, name: str, nodes: list[Node], *, seed: int, gone: bool) -> Displacement:

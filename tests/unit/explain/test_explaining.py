@@ -205,6 +205,16 @@ def test_a_missing_pod_is_answered_with_similar_names() -> None:
         find_pod(world, "shop", "db")
 
 
+@pytest.mark.parametrize("namespace", ["shop", "default"])
+def test_the_name_of_a_workload_is_no_pod_and_said_to_be_one(namespace: str) -> None:
+    made = pod("web-5d4f8-x", namespace="shop", labels={"pod-template-hash": "5d4f8"})
+    owner = OwnerReference(kind="ReplicaSet", name="web-5d4f8", uid="r", controller=True)
+    world = world_of(replace(made, metadata=replace(made.metadata, owner_references=(owner,))))
+
+    with pytest.raises(ObjectError, match=r"/web not found; there is deployment shop/web$"):
+        find_pod(world, namespace, "web")
+
+
 # --- what would help --------------------------------------------------------------------------
 
 
