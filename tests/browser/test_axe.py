@@ -1,4 +1,4 @@
-"""axe-core has no finding on any view, at any size, in either theme; and a phone shows all of it."""
+"""axe-core has no finding on any view at any size in either theme, and a phone shows all of it."""
 
 from __future__ import annotations
 

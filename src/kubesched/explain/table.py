@@ -138,7 +138,8 @@ def _changes(console: Console, said: Explanation, *, with_commands: bool) -> Non
     if said.changes:
         show_changes(console, said.changes, with_commands=with_commands)
     elif said.outcome == "Unschedulable":
-        console.print("\nNo change was found that would place the pod.")
+        found = "No change was found that would place the pod."
+        console.print(f"\n{found if said.total_nodes else 'There are no nodes: it needs one.'}")
 
 
 def _nodes(console: Console, said: Explanation, limit: int, *, every_node: bool) -> None:

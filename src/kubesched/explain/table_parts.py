@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from kubesched.explain.report import HelpfulChange, PreemptionEffect
+
+#: Of the message in the pod's condition.
+_PREFIX: Final = "preemption: "
 
 
 def start_table(console: Console, title: str) -> Table:
@@ -23,7 +27,8 @@ def show_preemption(console: Console, found: PreemptionEffect | None) -> None:
         return
     if not found.node:
         console.print(
-            f"\n[bold]Preemption[/] would not help: {escape(found.message)}", soft_wrap=True
+            f"\n[bold]Preemption[/] would not help: {escape(found.message.removeprefix(_PREFIX))}",
+            soft_wrap=True,
         )
         return
     victims = ", ".join(f"{each.pod} (priority {each.priority})" for each in found.victims)

@@ -60,17 +60,24 @@ def lose_each(
 
 def by_node(world: World) -> dict[str, list[str]]:
     """Return each node as a domain of its own."""
-    return {name: [name] for name in world.table.names()}
+    return {node.metadata.name: [node.metadata.name] for node in _all_nodes(world)}
 
 
 def by_zone(world: World) -> dict[str, list[str]]:
     """Return the nodes of each zone."""
     zones: dict[str, list[str]] = {}
-    for node in _nodes(world, list(world.table.names())):
+    for node in _all_nodes(world):
         zones.setdefault("/".join(filter(None, zone_of(node))), []).append(node.metadata.name)
     if set(zones) == {""}:
         raise ObjectError("no node says which zone it is in (label topology.kubernetes.io/zone)")
     return dict(sorted(zones.items()))
+
+
+def _all_nodes(world: World) -> list[Node]:
+    found = _nodes(world, list(world.table.names()))
+    if not found:
+        raise ObjectError("there is no node to lose: the cluster has none")
+    return found
 
 
 def _nodes(world: World, node_names: Sequence[str]) -> list[Node]:

@@ -158,7 +158,7 @@ function preemption({ preemption: found }) {
   return el("section", el("h3", "Preemption"), found.node
     ? el("p", "Would make room on ", nodeLink(found.node), " by evicting ",
       listed((found.victims ?? []).map((each) => el("span", podLink(each.pod), ` (priority ${each.priority})`))), ".")
-    : el("p", found.message || "Does not help."));
+    : el("p", found.message ? `Would not help: ${found.message.replace(/^preemption: /, "")}` : "Would not help."));
 }
 
 function nodes(said) {
