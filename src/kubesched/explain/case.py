@@ -111,7 +111,8 @@ class Case:
         return [
             each
             for each in self.world.placed.values()
-            if each.metadata.uid != self.pod.metadata.uid
+            if each.metadata.namespace == workload.namespace
+            and each.metadata.uid != self.pod.metadata.uid
             and workload_of(each, replica_sets) == workload
         ]
 

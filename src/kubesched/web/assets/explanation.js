@@ -57,7 +57,7 @@ export function render(said, again, pod) {
     el("p.outcome", ...(waitsForGroup(said) ? [el("span.badge.unschedulable", "Waits for its group"), " By itself, ", lower(sentence(said))]
       : [el(`span.badge.${STYLE[said.outcome] ?? "unschedulable"}`, said.outcome), " ", sentence(said)])),
     said.message && el("blockquote.message", said.message), pod && podInfo(pod),
-    said.podReasons?.map((each) => el("div", el("p", el("b", each.plugin), `: ${each.text}`), behind(each))),
+    ofPod(said),
     changes(said), said.group && placements(said.group), devices(said.devices), reasons(said), scores(said), preemption(said), nodes(said),
     said.notes?.map((each) => el("p.muted", `Note: ${each}`)));
 }
@@ -114,6 +114,14 @@ function devices(found) {
     (found.requests ?? []).length > 0 && table("Requests, and the devices that could serve them", ["Request", ">Asked", ">Usable", "Why not the others"], found.requests.map((each) => [
       [each.request, muted(` ${each.deviceClass}`)], each.count ? count(each.count) : "all", `${count(each.usable)} of ${count(each.devices)}`, each.problem || causes(each)])),
     (found.closest ?? []).length > 0 && el("div", el("p.muted", "Closest"), el("ul", found.closest.slice(0, CLOSEST).map((each) => el("li", nodeLink(each.node), ` ${each.text}`)))));
+}
+
+/** What is about the pod itself; several plugins may say the same. */
+function ofPod({ podReasons: all = [] }) {
+  return [...new Set(all.map((each) => each.text))].map((text) => {
+    const same = all.filter((each) => each.text === text);
+    return el("div", el("p", el("b", same.map((each) => each.plugin).join(", ")), `: ${text}`), behind({ details: same.flatMap((each) => each.details ?? []) }));
+  });
 }
 
 function reasons(said) {
