@@ -111,12 +111,16 @@ def nodes() -> Iterator[Node]:
                     "spec": {"taints": list(_taints(name, taint))},
                     "status": {
                         "allocatable": {"cpu": cpu, "memory": f"{memory}Gi", "pods": "58"},
-                        "conditions": [{"type": "Ready", "status": "True"}],
+                        "conditions": [{"type": "Ready", "status": _ready(name)}],
                     },
                 }
                 if name in CORDONED:
                     tree["spec"]["unschedulable"] = True
                 yield msgspec.convert(tree, Node)
+
+
+def _ready(name: str) -> str:
+    return "Unknown" if name in UNREACHABLE else "True"
 
 
 def _taints(name: str, taint: str) -> Iterator[dict[str, str]]:

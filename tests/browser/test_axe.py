@@ -1,4 +1,4 @@
-"""axe-core has no finding, on any view, at any size, in either theme."""
+"""axe-core has no finding on any view at any size in either theme, and a phone shows all of it."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ VIEWS = {
     "#/queue?colour=red": ".failure",
     "#/pod/default/nobody": ".failure",
 }
+
+#: Tables that do not fit between the edges; that of all nodes has as many columns as resources.
+TOO_WIDE = """() => [document.documentElement, ...document.querySelectorAll(".wide-table")]
+  .filter((box) => box.scrollWidth > box.clientWidth)
+  .map((box) => box.querySelector("caption").textContent)"""
 
 axe = Axe()
 
@@ -77,6 +82,13 @@ def test_no_view_has_findings(open_page: OpenPage, demo: Served, size: str, sche
     )
 
     assert {view: found for view in visited(page) if (found := findings(page))} == {}
+
+
+def test_nothing_is_wider_than_a_phone(open_page: OpenPage, demo: Served) -> None:
+    width, height = SIZES["phone"]
+    page = open_page(demo.address, complains="404", viewport={"width": width, "height": height})
+
+    assert {view: found for view in visited(page) if (found := page.evaluate(TOO_WIDE))} == {}
 
 
 def test_a_finding_would_be_found(page: Page) -> None:

@@ -45,9 +45,34 @@ def test_a_waiting_pod_is_explained_as_on_the_command_line(page: Page, demo: Ser
     rows = panel.get_by_role("table", name=re.compile("^Reasons")).locator("tbody tr")
     expect(rows).to_have_count(len(said["reasons"]))
     first = said["reasons"][0]
-    expect(rows.first).to_contain_text(f"{first['text']}{first['plugin']}{first['nodes']}")
+    expect(rows.first).to_contain_text(f"{first['text']}{first['plugin']}")
+    expect(rows.first.locator("td").first).to_have_text(str(first["nodes"]))
     panel.get_by_text("Node by node").click()
     expect(panel.get_by_role("table", name="All reasons of each node")).to_contain_text("node-0000")
+
+
+def test_each_reason_has_the_numbers_and_names_of_the_command_line(
+    page: Page, demo: Served
+) -> None:
+    pod = "default/oversized-00000"
+    said: JsonObject = json.loads(
+        printed("explain", "pod", pod, "--kubeconfig", demo.kubeconfig, "-o", "json")
+    )
+    page.locator(".group a", has_text="oversized-00000").click()
+    for reason in said["reasons"]:
+        table = page.get_by_role("table", name=re.compile("^Reasons"))
+        row = table.locator("tbody tr").filter(has_text=reason["text"])
+        lines = row.locator(".behind li")
+        texts = [each["text"] for each in reason["details"]]
+        for line, text in zip(lines.all_inner_texts(), texts, strict=False):
+            assert line.startswith(text)
+        expect(lines).to_have_count(min(len(texts), 3))
+        if len(texts) > 3:
+            row.get_by_role("button", name="more").click()
+            expect(lines).to_have_count(min(len(texts), 20))
+    page.get_by_text("Node by node").click()
+    first = page.get_by_role("table", name="All reasons of each node").locator("tbody tr").first
+    expect(first.locator(".behind").first).to_contain_text("requested")
 
 
 def test_a_placed_pod_shows_scores_plugin_by_plugin(open_page: OpenPage, demo: Served) -> None:

@@ -75,7 +75,9 @@ def waiting(demo: Demo, app: str) -> list[str]:
     return [pod["metadata"]["name"] for pod in demo.pods(app) if not pod["spec"].get("nodeName")]
 
 
-@pytest.mark.parametrize("app", ["oversized", "misplaced", "reports", "inference", "pretrain"])
+@pytest.mark.parametrize(
+    "app", ["oversized", "misplaced", "reports", "inference", "pretrain", "gated", "training"]
+)
 def test_a_proposed_command_places_the_pod(demo: Demo, app: str) -> None:
     before = waiting(demo, app)
     assert before

@@ -118,7 +118,7 @@ def _show_group(flags: argparse.Namespace, target: ExplainTarget, world: World) 
     show(
         flags,
         said,
-        lambda console, top, _: group_table.show(console, said, top=top),
+        lambda console, top, wide: group_table.show(console, said, top=top, wide=wide),
         pod_names(each.pod for each in said.pods if not each.placed),
     )
 
@@ -160,6 +160,8 @@ def _show_pod(flags: argparse.Namespace, pod: Pod, world: World) -> None:
     from kubesched.explain.on_node import on_node  # noqa: PLC0415
     from kubesched.explain.on_node_table import show_on_node  # noqa: PLC0415
 
+    if flags.node:
+        world.node_row(flags.node)
     changes = not flags.no_changes and not flags.node
     said = explain(world, pod, ExplainOptions(changes=changes, profile=flags.profile))
     if flags.node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 from typing import Final, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from kubesched.api.resource import ResourceClaim, ResourceSlice
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ObjectError
+from kubesched.explain.owners import workload_of
 from kubesched.explain.reasons import Reasons, all_reasons
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
@@ -26,6 +28,8 @@ from kubesched.snapshot.world import World, is_bound_to_its_node
 
 NOWHERE: Final[IndexArray] = np.zeros(0, dtype=np.intp)
 
+#: Controllers that replace their pods when the template changes.
+_ROLLED_OUT: Final = ("Deployment", "StatefulSet", "DaemonSet")
 
 #: The subject of a change.
 Kind = Literal[
@@ -72,6 +76,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     slices: tuple[ResourceSlice, ...] = ()
     #: changed claims of the pod
     claims: tuple[ResourceClaim, ...] = ()
+    #: placed pods of the same workload that change with the pod, as their template does
+    siblings: tuple[Pod, ...] = ()
 
 
 class Case:
@@ -95,6 +101,20 @@ class Case:
     def reasons(self) -> Reasons:
         """Why each node rejects the pod."""
         return all_reasons(self.framework, self.table, self.info)
+
+    def made_anew(self) -> list[Pod]:
+        """Return the placed pods that a change of the pod's template replaces, too."""
+        replica_sets = self.world.cluster.workloads.replica_sets
+        workload = workload_of(self.pod, replica_sets)
+        if workload is None or workload.kind not in _ROLLED_OUT:
+            return []
+        return [
+            each
+            for each in self.world.placed.values()
+            if each.metadata.namespace == workload.namespace
+            and each.metadata.uid != self.pod.metadata.uid
+            and workload_of(each, replica_sets) == workload
+        ]
 
     def with_spec(self, change: Callable[[PodSpec], PodSpec]) -> Pod:
         """Return the pod with another spec."""
@@ -135,7 +155,9 @@ class Case:
                 tx.put_object(devices.claims, claim)
             for node in proposal.nodes:
                 tx.put_node(node)
-            for pod in proposal.arriving:
+            for pod in proposal.siblings:
+                tx.remove(pod.metadata.uid)
+            for pod in chain(proposal.siblings, proposal.arriving):
                 tx.add(pod)
             yield
 

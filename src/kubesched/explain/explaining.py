@@ -29,6 +29,7 @@ from kubesched.explain.case import Case, Proposal
 from kubesched.explain.commands import Instructions
 from kubesched.explain.devices import explain_devices
 from kubesched.explain.groups import GATE_OFF, explain_group
+from kubesched.explain.owners import WorkloadName, known_workloads
 from kubesched.explain.patching import claim_differences, differences
 from kubesched.explain.platform import OTHER_PLATFORM, is_other_platform
 from kubesched.explain.prerequisites import Prerequisites, find_prerequisites, restored
@@ -85,9 +86,23 @@ def find_pod(world: World, namespace: str, name: str) -> Pod:
     keys = [*world.pending, *world.placed]
     elsewhere = [other for other, pod_name in keys if pod_name == name][:_SIMILAR]
     near = get_close_matches(name, {each for other, each in keys if other == namespace}, n=_SIMILAR)
-    similar = [f"{other}/{name}" for other in elsewhere] or [f"{namespace}/{each}" for each in near]
+    similar = (
+        [f"{other}/{name}" for other in elsewhere]
+        or [
+            f"{each.kind.lower()} {each.namespace}/{each.name}"
+            for each in _workloads_named(world, namespace, name)
+        ]
+        or [f"{namespace}/{each}" for each in near]
+    )
     hint = f"; there is {', '.join(similar)}" if similar else ""
     raise ObjectError(f"pod {namespace}/{name} not found{hint}")
+
+
+def _workloads_named(world: World, namespace: str, name: str) -> list[WorkloadName]:
+    """Return workloads of a name: those of a namespace, else those of all."""
+    pods = (*world.pending.values(), *world.placed.values())
+    found = [each for each in dict.fromkeys(known_workloads(world, pods)) if each.name == name]
+    return [each for each in found if each.namespace == namespace] or found[:_SIMILAR]
 
 
 def explain(world: World, pod: Pod, options: ExplainOptions = ExplainOptions()) -> Explanation:  # noqa: B008 (immutable)

@@ -19,7 +19,7 @@ _COLOURS = {
 }
 
 
-def show(console: Console, said: GroupExplanation, *, top: int) -> None:
+def show(console: Console, said: GroupExplanation, *, top: int, wide: bool = False) -> None:
     """Print the explanation of a group; `top` limits placements and members."""
     profile = f" (profile {escape(said.scheduler_name)})" if said.scheduler_name else ""
     console.print(
@@ -33,7 +33,7 @@ def show(console: Console, said: GroupExplanation, *, top: int) -> None:
     _members(console, said, top)
     show_preemption(console, said.preemption)
     if said.changes:
-        show_changes(console, said.changes)
+        show_changes(console, said.changes, with_commands=wide)
     elif said.outcome == "Unschedulable":
         console.print("\nNo change was found that would place the group.")
     for note in said.notes:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
-from typing import Final
 
 from msgspec.structs import replace
 
-from kubesched.errors import ObjectError
 from kubesched.explain.report import (
     ExplainedScore,
     Explanation,
@@ -16,19 +13,11 @@ from kubesched.explain.report import (
     NodeExplanation,
     ScoreComparison,
 )
-from kubesched.framework.detail import listed
-
-_SIMILAR: Final = 3
 
 
 def on_node(said: Explanation, node: str) -> NodeExplanation:
-    """Return what an explanation says of one node; ObjectError if there is no such node."""
-    answer = next((each for each in said.nodes if each.node == node), None)
-    if answer is None:
-        known = [each.node for each in said.nodes]
-        similar = get_close_matches(node, known, n=_SIMILAR) or known
-        hint = f"; there is {listed(similar)}" if similar else ""
-        raise ObjectError(f"node {node} not found{hint}")
+    """Return what an explanation says of one of its nodes."""
+    answer = next(each for each in said.nodes if each.node == node)
     if not answer.feasible:
         return _rejected(said, answer)
     scores = {each.node: each for each in said.scores}

@@ -38,7 +38,7 @@ def show(console: Console, said: Explanation, *, top: int, every_node: bool) -> 
         group_table.show_summary(console, said.group)
     _scores(console, said, limit)
     show_preemption(console, said.preemption)
-    _changes(console, said)
+    _changes(console, said, with_commands=every_node)
     _nodes(console, said, limit, every_node=every_node)
     for note in said.notes:
         console.print(f"[dim]Note: {escape(note)}[/]")
@@ -134,11 +134,12 @@ def _scores(console: Console, said: Explanation, limit: int) -> None:
         )
 
 
-def _changes(console: Console, said: Explanation) -> None:
+def _changes(console: Console, said: Explanation, *, with_commands: bool) -> None:
     if said.changes:
-        show_changes(console, said.changes)
+        show_changes(console, said.changes, with_commands=with_commands)
     elif said.outcome == "Unschedulable":
-        console.print("\nNo change was found that would place the pod.")
+        found = "No change was found that would place the pod."
+        console.print(f"\n{found if said.total_nodes else 'There are no nodes: it needs one.'}")
 
 
 def _nodes(console: Console, said: Explanation, limit: int, *, every_node: bool) -> None:

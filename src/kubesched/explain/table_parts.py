@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from kubesched.explain.report import HelpfulChange, PreemptionEffect
+
+#: Of the message in the pod's condition.
+_PREFIX: Final = "preemption: "
 
 
 def start_table(console: Console, title: str) -> Table:
@@ -23,7 +27,8 @@ def show_preemption(console: Console, found: PreemptionEffect | None) -> None:
         return
     if not found.node:
         console.print(
-            f"\n[bold]Preemption[/] would not help: {escape(found.message)}", soft_wrap=True
+            f"\n[bold]Preemption[/] would not help: {escape(found.message.removeprefix(_PREFIX))}",
+            soft_wrap=True,
         )
         return
     victims = ", ".join(f"{each.pod} (priority {each.priority})" for each in found.victims)
@@ -32,8 +37,10 @@ def show_preemption(console: Console, found: PreemptionEffect | None) -> None:
     )
 
 
-def show_changes(console: Console, changes: Sequence[HelpfulChange]) -> None:
-    """Print what would help, and how much."""
+def show_changes(
+    console: Console, changes: Sequence[HelpfulChange], *, with_commands: bool
+) -> None:
+    """Print what would help, and how much; the commands for it, or how to get them."""
     table = start_table(
         console, "What would place it, the smallest change first (each was tried out)"
     )
@@ -45,5 +52,15 @@ def show_changes(console: Console, changes: Sequence[HelpfulChange]) -> None:
         examples = ", ".join(each.examples)
         table.add_row(str(number), escape(each.title), str(each.nodes), escape(examples))
     console.print(table)
-    if any(each.commands for each in changes):
-        console.print("[dim]-o json has the kubectl commands for them[/]")
+    if with_commands:
+        _commands(console, changes)
+    elif any(each.commands for each in changes):
+        console.print("[dim]-o wide has the kubectl commands for them[/]")
+
+
+def _commands(console: Console, changes: Sequence[HelpfulChange]) -> None:
+    console.print("\n[bold]How to make these changes[/]")
+    for number, each in enumerate(changes, start=1):
+        console.print(f"{number}  [dim]{escape(each.note)}[/]", soft_wrap=True)
+        for command in each.commands:
+            console.print(f"   {escape(command)}", soft_wrap=True)

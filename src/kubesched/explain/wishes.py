@@ -247,7 +247,20 @@ def _terms(case: Case) -> Iterator[Proposal]:
             changed = replace(of_pods, required_during_scheduling_ignored_during_execution=kept)
             pod = _with_pod_affinity(case.pod, what, changed)
             title = f"drop the pod {what} term over {term.topology_key}"
-            yield _proposal(pod, kind, title, COST_TERM)
+            found = _proposal(pod, kind, title, COST_TERM)
+            yield replace(found, siblings=_alike(case, what, changed))
+
+
+def _alike(case: Case, what: str, changed: PodAffinity) -> tuple[Pod, ...]:
+    """Return the siblings that lose the same term: their anti-affinity rejects the pod, too."""
+    if what == "affinity":
+        return ()
+    affinity = case.pod.spec.affinity
+    return tuple(
+        _with_pod_affinity(each, what, changed)
+        for each in case.made_anew()
+        if each.spec.affinity == affinity
+    )
 
 
 def _with_pod_affinity(pod: Pod, what: str, of_pods: PodAffinity) -> Pod:

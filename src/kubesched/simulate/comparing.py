@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kubesched.api.core import Node, Pod
-from kubesched.errors import ObjectError
 from kubesched.explain.surroundings import more_like
 from kubesched.simulate.placing import SequentialPlacer, in_order
 from kubesched.simulate.playing import Conditions, Played, play
@@ -58,10 +57,7 @@ def _victims(played: Played) -> frozenset[str]:
 def add_nodes(world: World, count: int, example: str | Node, *, seed: int = 0) -> Addition:
     """Place all pending pods, with and without more nodes like an existing or a given one."""
     if isinstance(example, str):
-        row = world.table.row_of(example)
-        if row is None:
-            raise ObjectError(f"node {example} not found")
-        example = world.table.node_at(row)
+        example = world.table.node_at(world.node_row(example))
     name = example.metadata.name
     before, _, used_before = _place_pending(world, seed)
     with world.cluster.transaction() as tx:

@@ -60,27 +60,28 @@ def lose_each(
 
 def by_node(world: World) -> dict[str, list[str]]:
     """Return each node as a domain of its own."""
-    return {name: [name] for name in world.table.names()}
+    return {node.metadata.name: [node.metadata.name] for node in _all_nodes(world)}
 
 
 def by_zone(world: World) -> dict[str, list[str]]:
     """Return the nodes of each zone."""
     zones: dict[str, list[str]] = {}
-    for node in _nodes(world, list(world.table.names())):
+    for node in _all_nodes(world):
         zones.setdefault("/".join(filter(None, zone_of(node))), []).append(node.metadata.name)
     if set(zones) == {""}:
         raise ObjectError("no node says which zone it is in (label topology.kubernetes.io/zone)")
     return dict(sorted(zones.items()))
 
 
-def _nodes(world: World, node_names: Sequence[str]) -> list[Node]:
-    found = []
-    for name in node_names:
-        row = world.table.row_of(name)
-        if row is None:
-            raise ObjectError(f"node {name} not found")
-        found.append(world.table.node_at(row))
+def _all_nodes(world: World) -> list[Node]:
+    found = _nodes(world, list(world.table.names()))
+    if not found:
+        raise ObjectError("there is no node to lose: the cluster has none")
     return found
+
+
+def _nodes(world: World, node_names: Sequence[str]) -> list[Node]:
+    return [world.table.node_at(world.node_row(name)) for name in node_names]
 
 
 def _displace(world: World, name: str, nodes: list[Node], *, seed: int, gone: bool) -> Displacement:

@@ -219,7 +219,10 @@ class _Workload:
         name = f"{self._name}-{_NEW}"
         selector = self._selector()
         labels = {**(selector.match_labels or {}), TEMPLATE_HASH: _NEW}
-        meta = replace(self._pod.metadata, name=name, uid=name, labels=labels)
+        owners = (self._owner(self._kind, self._name),)
+        meta = replace(
+            self._pod.metadata, name=name, uid=name, labels=labels, owner_references=owners
+        )
         spec = SelectorSpec(selector=replace(selector, match_labels=labels))
         self._snapshot.add("ReplicaSet", ReplicaSet(metadata=meta, spec=spec))
         return self._labelled(self._owned("ReplicaSet", name), _NEW)
@@ -231,9 +234,12 @@ class _Workload:
             raise ObjectError(f"{self._at}: spec.selector: {wrong}") from None
 
     def _owned(self, kind: str, name: str) -> Pod:
-        owner = OwnerReference(kind=kind, name=name, uid=f"{kind}/{name}", controller=True)
-        meta = replace(self._pod.metadata, owner_references=(owner,))
+        meta = replace(self._pod.metadata, owner_references=(self._owner(kind, name),))
         return replace(self._pod, metadata=meta)
+
+    @staticmethod
+    def _owner(kind: str, name: str) -> OwnerReference:
+        return OwnerReference(kind=kind, name=name, uid=f"{kind}/{name}", controller=True)
 
     @staticmethod
     def _labelled(pod: Pod, revision: str) -> Pod:

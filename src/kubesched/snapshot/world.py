@@ -9,6 +9,8 @@ A dry run binds and evicts nothing, so a world has no side effects.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -20,12 +22,16 @@ from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.cluster.transaction import Transaction
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
+from kubesched.errors import ObjectError
+from kubesched.framework.detail import listed
 from kubesched.framework.registry import Registry
 from kubesched.kinds import KINDS
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.dry_run import DryRun
 from kubesched.snapshot.contents import Snapshot
 from kubesched.snapshot.filling import Filled, fill
+
+_SIMILAR: Final = 3
 
 
 class World:
@@ -65,6 +71,16 @@ class World:
         """Return a pod, pending or placed."""
         key = namespace, name
         return self.pending.get(key) or self.placed.get(key)
+
+    def node_row(self, name: str) -> int:
+        """Return the row of a node; raises ObjectError that names similar ones if there is none."""
+        row = self.table.row_of(name)
+        if row is not None:
+            return row
+        known = list(self.table.names())
+        similar = get_close_matches(name, known, n=_SIMILAR) or known
+        hint = f"; there is {listed(similar)}" if similar else ""
+        raise ObjectError(f"node {name} not found{hint}")
 
     def compile(self, pod: Pod) -> PodInfo:
         """Compile a pod as pending, even if it has a node; raises ObjectError."""

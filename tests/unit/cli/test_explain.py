@@ -198,6 +198,7 @@ def test_a_wide_table_has_each_pod_and_each_node_in_one_line(
     said = capsys.readouterr().out
     assert "\nn1    Insufficient cpu (6 requested, 3 of 4 free)\n" in said
     assert "\nn2    node(s) had untolerated taint(s) (taint gpu:NoSchedule)\n" in said
+    assert "\n1  Can be changed in the pod as it is.\n   kubectl -n shop patch pod web " in said
 
 
 def test_a_snapshot_of_manifests_says_the_same_as_they_do(

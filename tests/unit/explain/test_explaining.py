@@ -205,6 +205,16 @@ def test_a_missing_pod_is_answered_with_similar_names() -> None:
         find_pod(world, "shop", "db")
 
 
+@pytest.mark.parametrize("namespace", ["shop", "default"])
+def test_the_name_of_a_workload_is_no_pod_and_said_to_be_one(namespace: str) -> None:
+    made = pod("web-5d4f8-x", namespace="shop", labels={"pod-template-hash": "5d4f8"})
+    owner = OwnerReference(kind="ReplicaSet", name="web-5d4f8", uid="r", controller=True)
+    world = world_of(replace(made, metadata=replace(made.metadata, owner_references=(owner,))))
+
+    with pytest.raises(ObjectError, match=r"/web not found; there is deployment shop/web$"):
+        find_pod(world, namespace, "web")
+
+
 # --- what would help --------------------------------------------------------------------------
 
 
@@ -275,6 +285,25 @@ def test_anti_affinity_goes_term_by_term() -> None:
 
     assert f"drop the pod anti-affinity term over {ZONE}" in found
     assert "evict default/x (priority 0) from n1" in found
+
+
+@pytest.mark.parametrize(("replica_set", "helps"), [("web-5d4f8", True), ("web", False)])
+def test_pods_of_a_deployment_lose_their_anti_affinity_together(
+    replica_set: str, helps: bool
+) -> None:
+    """It makes them all anew; a ReplicaSet of its own leaves those that there are."""
+    owner = OwnerReference(kind="ReplicaSet", name=replica_set, uid="r", controller=True)
+    labels = {"app": "x", "pod-template-hash": "5d4f8"}
+
+    def of_template(name: str, **more: Any) -> Pod:
+        made = pod(name, labels=labels, away_from=must(pod_term(ZONE, app="x")), **more)
+        return replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
+
+    found = titles(
+        of_template("p"), node("n1", labels={ZONE: "a"}), of_template("other", node="n1")
+    )
+
+    assert (f"drop the pod anti-affinity term over {ZONE}" in found) is helps
 
 
 def test_cordoned_and_unwell_nodes_are_to_be_brought_back() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from kubesched.errors import ObjectError
 from kubesched.explain.explaining import explain, find_pod
 from kubesched.explain.on_node import on_node
 from tests.support.objects import node, pod, taint
@@ -70,13 +67,6 @@ def test_a_placed_pod_is_compared_with_its_own_node() -> None:
     assert elsewhere.winner == "small"
     assert elsewhere.text.startswith("big would win against small now, by ")
     assert here.text.startswith("small loses now by ")
-
-
-def test_a_node_that_is_not_there_names_similar_ones() -> None:
-    with pytest.raises(ObjectError, match=r"^node bigg not found; there is big$"):
-        on_node(explained(pod("p"), BIG, SMALL), "bigg")
-    with pytest.raises(ObjectError, match=r"^node x not found; there is big, small$"):
-        on_node(explained(pod("p"), BIG, SMALL), "x")
 
 
 def test_what_else_decides_about_the_pod_is_noted() -> None:

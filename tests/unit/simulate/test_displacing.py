@@ -111,6 +111,9 @@ def test_a_node_or_zones_that_are_not_there_are_refused() -> None:
         drain(world, ["n2"])
     with pytest.raises(ObjectError, match="no node says which zone it is in"):
         by_zone(world)
+    for domains in (by_node, by_zone):
+        with pytest.raises(ObjectError, match="there is no node to lose: the cluster has none"):
+            domains(world_of())
 
 
 @given(clusters())

@@ -59,6 +59,17 @@ def test_a_cron_job_asks_for_one_run() -> None:
     assert len(found.pods) == 3
 
 
+def test_a_new_deployment_has_a_replica_set_of_its_own() -> None:
+    snapshot = snapshot_of([node("n")])
+    [found] = wanted_of(workload(), snapshot)
+
+    [replica_set] = snapshot.objects["ReplicaSet"]
+    [owner] = found.pods[0].metadata.owner_references
+    [above] = replica_set.metadata.owner_references
+    assert (owner.kind, owner.name) == ("ReplicaSet", replica_set.metadata.name)
+    assert (above.kind, above.name, above.controller) == ("Deployment", "web", True)
+
+
 def test_pods_pod_templates_and_documents_without_pods() -> None:
     found = wanted_of("""\
 {apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{name: c}]}}

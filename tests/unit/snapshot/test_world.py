@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import PodStatus
+from kubesched.errors import ObjectError
 from kubesched.snapshot.world import World
 from tests.support.group_objects import key, member, pod_group
 from tests.support.objects import node, on_node, pod
@@ -53,3 +55,15 @@ def test_a_pod_with_a_node_is_compiled_as_one_that_wants_one() -> None:
     world = world_of(node("n1"))
 
     assert world.compile(on_node(pod("a"), "n1")).signature.node_name == ""
+
+
+def test_a_node_that_is_not_there_is_answered_with_similar_names() -> None:
+    world = world_of(node("big"), node("small"))
+
+    assert world.node_row("small") == world.table.row_of("small")
+    with pytest.raises(ObjectError, match=r"^node bigg not found; there is big$"):
+        world.node_row("bigg")
+    with pytest.raises(ObjectError, match=r"^node x not found; there is big, small$"):
+        world.node_row("x")
+    with pytest.raises(ObjectError, match=r"^node x not found$"):
+        world_of().node_row("x")

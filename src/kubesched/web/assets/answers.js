@@ -90,13 +90,13 @@ function add(said) {
 }
 
 function moved(said) {
-  const { left: unplaced = [], againstBudgets = [] } = said;
+  const { left: unplaced = [], budgets = [] } = said;
   const moves = Object.entries(said.moves ?? {});
   return [
     el("p", el("b", said.name), `: ${plural(said.nodes, "node")}, ${plural(said.displaced, "pod")} to move.`),
     el("div.figures", figure(count(said.placed ?? 0), "find another node", ".good"), figure(count(unplaced.length), "find none", unplaced.length ? ".bad" : ""),
       figure(count(said.ended ?? 0), "belong to the nodes")),
-    againstBudgets.length > 0 && el("p", `Disruption budgets do not allow to evict now: ${againstBudgets.join(", ")}.`),
+    titled("Evictions that a PodDisruptionBudget blocks now", ["Budget", ">Allowed", "Pods that it blocks"], budgets.map((each) => [each.budget, count(each.allowed), each.pods.map((pod) => el("div", podLink(pod)))])),
     left(unplaced),
     titled("Where they go", ["Pod", "To"], moves.map(([pod, node]) => [podLink(pod), nodeLink(node)])),
   ];

@@ -10,6 +10,8 @@ import { scores } from "./scores.js";
 
 const PLACEMENTS = 50;
 const CLOSEST = 5;
+/** So many lines are shown of what is behind a reason, and so many nodes are named for each. */
+const [BEHIND, NAMED] = [3, 2];
 const STYLE = { Schedulable: "placed", Gated: "gated" };
 
 /**
@@ -55,7 +57,7 @@ export function render(said, again, pod) {
     el("p.outcome", ...(waitsForGroup(said) ? [el("span.badge.unschedulable", "Waits for its group"), " By itself, ", lower(sentence(said))]
       : [el(`span.badge.${STYLE[said.outcome] ?? "unschedulable"}`, said.outcome), " ", sentence(said)])),
     said.message && el("blockquote.message", said.message), pod && podInfo(pod),
-    said.podReasons?.map((each) => el("p", el("b", each.plugin), `: ${each.text}`)),
+    ofPod(said),
     changes(said), said.group && placements(said.group), devices(said.devices), reasons(said), scores(said), preemption(said), nodes(said),
     said.notes?.map((each) => el("p.muted", `Note: ${each}`)));
 }
@@ -114,15 +116,35 @@ function devices(found) {
     (found.closest ?? []).length > 0 && el("div", el("p.muted", "Closest"), el("ul", found.closest.slice(0, CLOSEST).map((each) => el("li", nodeLink(each.node), ` ${each.text}`)))));
 }
 
+/** What is about the pod itself; several plugins may say the same. */
+function ofPod({ podReasons: all = [] }) {
+  return [...new Set(all.map((each) => each.text))].map((text) => {
+    const same = all.filter((each) => each.text === text);
+    return el("div", el("p", el("b", same.map((each) => each.plugin).join(", ")), `: ${text}`), behind({ details: same.flatMap((each) => each.details ?? []) }));
+  });
+}
+
 function reasons(said) {
   if (!said.reasons?.length) return null;
   // The message has one reason a node, as kube-scheduler stops at the first plugin that rejects it.
   const several = said.reasons.reduce((sum, each) => sum + each.nodes, 0) > said.totalNodes - said.feasibleNodes;
   return el("section", el("h3", "Why nodes were rejected"),
     several && el("p.muted", `A node counts for each of its reasons here${said.message ? "; in the message above, for the first plugin only" : ""}.`),
-    table("Reasons, the nodes that have them, and the nodes of which each is the sole reason", ["Reason", ">Nodes", ">Sole reason", ""], said.reasons.map((each) => [
-      [each.text, el("span.plugin", each.plugin), meter(each.nodes / said.totalNodes)], count(each.nodes), each.alone ? count(each.alone) : "–",
-      said.nodes?.length > 0 && onMap(() => keptAway(said, each))])));
+    table("Reasons, the nodes that have them, and the nodes of which each is the sole reason", ["Reason", ">Nodes", ">Sole reason"], said.reasons.map((each) => [
+      [each.text, el("span.plugin", each.plugin), said.nodes?.length > 0 && [" ", onMap(() => keptAway(said, each))], meter(each.nodes / said.totalNodes), behind(each)],
+      count(each.nodes), each.alone ? count(each.alone) : "–"])));
+}
+
+/** The numbers and names behind a reason, and where it is so; of nodes, those that come closest first. */
+function behind({ details = [] }) {
+  if (!details.length) return null;
+  const where = ({ nodes: on = 0, examples = [] }) => on > 0 && [": ", on > Math.min(NAMED, examples.length)
+    ? [`${plural(on, "node")} such as `, nodeLink(examples[0])] : listed(examples.map(nodeLink))];
+  const list = el("ul.behind");
+  const lines = (number) => show(list, details.slice(0, number).map((each) => el("li", each.text, where(each))));
+  lines(BEHIND);
+  return [list, details.length > BEHIND && el("button.small", { onclick: (event) => { lines(details.length); event.target.remove(); } },
+    `${count(details.length - BEHIND)} more`)];
 }
 
 /** A button that shows some nodes on the map, and all again. */
@@ -144,7 +166,7 @@ function preemption({ preemption: found }) {
   return el("section", el("h3", "Preemption"), found.node
     ? el("p", "Would make room on ", nodeLink(found.node), " by evicting ",
       listed((found.victims ?? []).map((each) => el("span", podLink(each.pod), ` (priority ${each.priority})`))), ".")
-    : el("p", found.message || "Does not help."));
+    : el("p", found.message ? `Would not help: ${found.message.replace(/^preemption: /, "")}` : "Would not help."));
 }
 
 function nodes(said) {
@@ -154,7 +176,7 @@ function nodes(said) {
   const filter = (text) => show(list, table("All reasons of each node", ["Node", "Verdict"], all
     .filter((each) => Object.values(each).some((value) => JSON.stringify(value).toLowerCase().includes(text.toLowerCase())))
     .map((each) => [nodeLink(each.node), each.feasible ? el("span.badge.placed", "fits")
-      : each.reasons?.map((reason) => el("div", reason.text, el("span.plugin", reason.plugin, reason.resolvable && ", eviction may help")))])));
+      : each.reasons?.map((reason) => el("div", reason.text, el("span.plugin", reason.plugin, reason.resolvable && ", eviction may help"), behind(reason)))])));
   return el("details.nodes-list", { ontoggle: (event) => { if (event.target.open && !list.firstChild) filter(""); } },
     el("summary", `Node by node (${count(all.length)}${said.nodesLeftOff ? `; ${count(said.nodesLeftOff)} more left off` : ""})`),
     el("input", { type: "search", placeholder: "Filter by node or reason", "aria-label": "Filter nodes of the explanation",

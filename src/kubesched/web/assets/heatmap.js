@@ -4,7 +4,7 @@
  */
 
 import { el, muted, say, show } from "./dom.js";
-import { amount, plural, resourceName } from "./format.js";
+import { amount, count, plural, resourceName } from "./format.js";
 import { arrange, corner, hit, neighbour } from "./layout.js";
 import { describe, hideTip, showTip } from "./nodetip.js";
 import { isCard, paint, ring } from "./painter.js";
@@ -15,6 +15,8 @@ const FLASH_MS = 600;
 const FEW = 6;
 const FEW_OF_ALL = 0.02;
 const SMALLEST_HEIGHT = 200;
+/** About as wide are letters of the name of a zone, and of what is said of it. */
+const [LABEL_PX, NUMBERS_PX] = [7, 6.3];
 /** In one column: the part of the window that the map fills, if it needs no more. */
 const STACKED_HEIGHT = 0.6;
 const stacked = matchMedia("(max-width: 900px)");
@@ -137,9 +139,16 @@ export class HeatMap {
     const resource = this.#options.resource();
     show(this.#labels, this.#layout.blocks.map((block) => el("p.zone-label", {
       style: { left: `${block.x}px`, top: `${block.y}px`, width: `${this.#layout.blockWidth}px` } },
-    el("b", el("bdi", block.zone || `no ${store.grouping?.key ?? "zone"}`)), " ", muted(`${plural(block.rows.length, "node")} · ${percentOf(nodes, resource, block.rows)}`))));
+    ...this.#label(block.zone || `no ${store.grouping?.key ?? "zone"}`, block.rows.length, percentOf(nodes, resource, block.rows)))));
     const what = resource === FULLEST ? "the fullest resource" : resource;
     this.#canvas.setAttribute("aria-label", `Heat map of ${plural(nodes.names.length, "node")}: how much of ${what} is requested`);
+  }
+
+  /** The name of a zone and its numbers; without the word where both have no room. */
+  #label(zone, number, used) {
+    const full = `${plural(number, "node")} · ${used}`;
+    const isLong = zone.length * LABEL_PX + full.length * NUMBERS_PX > this.#layout.blockWidth;
+    return [el("b", el("bdi", zone)), " ", muted(isLong ? `${count(number)} · ${used}` : full)];
   }
 
   #listen() {
@@ -209,8 +218,9 @@ export class HeatMap {
   #name(cell) { return store.nodes.names[this.#row(cell)]; }
 }
 
-/** What a card says of a node beside its name: each resource that it has. */
+/** What a card says of a node beside its name: each resource that it has, those that nothing requests last. */
 function cardLines(nodes, row) {
   return Object.entries(nodes.resources).filter(([, { allocatable }]) => allocatable[row] > 0).map(([title, { requested, allocatable }]) => ({
-    title: resourceName(title), text: `${amount(title, requested[row])} / ${amount(title, allocatable[row])}`, share: requested[row] / allocatable[row] }));
+    title: resourceName(title), text: `${amount(title, requested[row])} / ${amount(title, allocatable[row])}`, share: requested[row] / allocatable[row] }))
+    .sort((a, b) => (a.share === 0) - (b.share === 0));
 }
