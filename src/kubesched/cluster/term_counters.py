@@ -7,13 +7,14 @@ depends only on its labels, so label sets cache that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from kubesched.cluster.affinity_terms import AffinityTerm, CarriedTerm, PodTerms
+from kubesched.cluster.affinity_terms import AffinityTerm, CarriedTerm, PodTerms, Role
 from kubesched.cluster.arrays import Int32Array
 from kubesched.cluster.label_sets import LabelSet
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.row_counter import RowCounter
 from kubesched.errors import require
 
@@ -26,6 +27,15 @@ class TermCounter(RowCounter):
     def __init__(self, carried: CarriedTerm) -> None:
         super().__init__()
         self.carried = carried
+
+    @property
+    def counted(self) -> CarriedTerm:
+        """The term."""
+        return self.carried
+
+    def counts_pod(self, pod: PodInfo) -> bool:
+        """Tell whether a pod carries the term."""
+        return self.carried in pod.terms.carried
 
 
 class TermCounters:
@@ -107,6 +117,21 @@ class TermCounters:
                 labels.labels, namespace=labels.namespace, namespace_labels=namespace_labels
             ):
                 yield counter
+
+    def of_nominated(
+        self, labels: LabelSet, terms: Iterable[AffinityTerm]
+    ) -> Iterator[TermCounter]:
+        """Return counters of those required anti-affinity terms that select pods with these labels
+        and that no placed pod carries.
+        """
+        namespace_labels = self._namespace_labels.get(labels.namespace, {})
+        for term in terms:
+            if term.is_about(
+                labels.labels, namespace=labels.namespace, namespace_labels=namespace_labels
+            ):
+                counter = TermCounter(CarriedTerm(term, Role.REQUIRED_ANTI))
+                if counter.carried not in self._counters:
+                    yield counter
 
     # --- namespaces -------------------------------------------------------------------------
 
