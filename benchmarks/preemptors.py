@@ -7,6 +7,12 @@ requests per second), under which calls are sent seconds after the decision.
 
     python -m benchmarks.preemptors --preemptors 30 300
     python -m benchmarks.preemptors --preemptors 300 --victims 30
+
+With `--nodes`, there are that many nodes, each full of twenty pods of ten priorities and as many
+applications as `kubesched bench --decisions` has, and preemptors need room for three of them; they
+may be spread hard over the zones, require affinity by zone, or anti-affinity by host:
+
+    python -m benchmarks.preemptors --nodes 5000 --preemptors 1000 --qps 5000 --relation spread
 """
 
 from __future__ import annotations
@@ -19,17 +25,20 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from kubesched.api.core import Pod
-from kubesched.bench import assets, schedulers
+from kubesched.bench import assets, decision_pods, schedulers
 from kubesched.bench.planes import RealPlane
+from kubesched.bench.processes import Process
 from kubesched.bench.schedulers import BenchScheduler, SchedulerProcess, Settings
 from kubesched.client import kubeconfig, resources
 from kubesched.client.informer import Informer
 from kubesched.client.rest import ApiClient
 from kubesched.errors import ClientError, NotFoundError
 
-#: kube-scheduler's defaults.
-DEFAULT_LIMITS = Settings(qps=50.0, burst=100)
+#: kube-scheduler's default.
+DEFAULT_QPS = 50.0
 NAMESPACE = "default"
 PODS_PER_NODE = 3
 TERMINATION_S = 1.0
@@ -38,6 +47,59 @@ SETTLING_S = 5.0
 TIMEOUT_S = 600.0
 
 Json = dict[str, object]
+#: What preemptors ask of other pods → how they are made.
+RELATIONS = {
+    "none": decision_pods.layered_preempting,
+    "spread": decision_pods.preempting_with_spread,
+    "affinity": decision_pods.preempting_with_affinity,
+    "anti-affinity": decision_pods.preempting_with_anti_affinity,
+}
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is on the nodes, and who preempts."""
+
+    preemptors: int
+    victims: int
+    #: number of nodes full of pods of several priorities; 0: as many as there are victims for
+    layered_nodes: int
+    relation: str
+    qps: float
+
+    def nodes(self) -> list[Json]:
+        if self.layered_nodes:
+            return [
+                _json(decision_pods.make_node(number, cpu="4", memory="32Gi"))
+                for number in range(self.layered_nodes)
+            ]
+        return [node(number) for number in range(-(-self.victims // PODS_PER_NODE))]
+
+    def pods(self) -> list[Json]:
+        if self.layered_nodes:
+            return [
+                _json(decision_pods.layered_pod(number, self.layered_nodes))
+                for number in range(decision_pods.LAYERED * self.layered_nodes)
+            ]
+        return [
+            pod(f"victim-{number:04}", priority=0, node_name=f"node-{number // PODS_PER_NODE:04}")
+            for number in range(-(-self.victims // PODS_PER_NODE) * PODS_PER_NODE)
+        ]
+
+    def preempting(self) -> list[Json]:
+        if self.layered_nodes:
+            return [_json(RELATIONS[self.relation](number)) for number in range(self.preemptors)]
+        return [pod(f"preemptor-{number:04}", priority=1000) for number in range(self.preemptors)]
+
+
+def _json(made: object) -> Json:
+    """Return an object as it is sent, in the namespace of the benchmark."""
+    obj: dict[str, dict[str, object]] = msgspec.json.decode(msgspec.json.encode(made))
+    obj["metadata"].pop("namespace", None)
+    obj["metadata"].pop("uid", None)
+    if "allocatable" in obj.get("status", {}):
+        obj["status"]["capacity"] = obj["status"]["allocatable"]
+    return {**obj}
 
 
 @dataclass
@@ -85,7 +147,10 @@ class Outcome:
     deletes: int
     events: int
     requests: int
+    #: of the scheduler, from the first preemptor on
     cpu_s: float
+    #: of the API server, in the same time
+    api_cpu_s: float
 
 
 def node(number: int) -> Json:
@@ -104,19 +169,20 @@ def pod(name: str, *, priority: int, node_name: str | None = None) -> Json:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-async def measure(candidate: BenchScheduler, count: int, victims: int) -> Outcome:
+async def measure(candidate: BenchScheduler, work: Work) -> Outcome:
     with RealPlane(assets.folder(), {}) as plane:
-        scheduler = SchedulerProcess(candidate, plane, DEFAULT_LIMITS)
+        limits = Settings(qps=work.qps, burst=int(2 * work.qps))
+        scheduler = SchedulerProcess(candidate, plane, limits)
         async with ApiClient(kubeconfig.load(plane.admin_kubeconfig)) as client:
             kubelet = Kubelet(client)
-            await _fill(client, victims)
+            await _fill(client, work)
             informer = Informer(client, resources.PODS, Pod, handler=kubelet)
             watching = asyncio.ensure_future(informer.run())
             await informer.synced.wait()
             scheduler.start()
             try:
                 return await _run(
-                    candidate, scheduler, client, kubelet=kubelet, count=count, victims=victims
+                    candidate, scheduler, client, kubelet=kubelet, work=work, plane=plane
                 )
             finally:
                 await scheduler.stop()
@@ -124,14 +190,9 @@ async def measure(candidate: BenchScheduler, count: int, victims: int) -> Outcom
                 await asyncio.gather(watching, return_exceptions=True)
 
 
-async def _fill(client: ApiClient, count: int) -> None:
-    nodes = range(-(-count // PODS_PER_NODE))
-    await _create(client, resources.NODES.collection(), [node(number) for number in nodes])
-    victims = [
-        pod(f"victim-{number:04}", priority=0, node_name=f"node-{number // PODS_PER_NODE:04}")
-        for number in range(len(nodes) * PODS_PER_NODE)
-    ]
-    await _create(client, resources.PODS.collection(namespace=NAMESPACE), victims)
+async def _fill(client: ApiClient, work: Work) -> None:
+    await _create(client, resources.NODES.collection(), work.nodes())
+    await _create(client, resources.PODS.collection(namespace=NAMESPACE), work.pods())
 
 
 async def _create(client: ApiClient, path: str, objects: list[Json]) -> None:
@@ -145,19 +206,22 @@ async def _run(
     client: ApiClient,
     *,
     kubelet: Kubelet,
-    count: int,
-    victims: int,
+    work: Work,
+    plane: RealPlane,
 ) -> Outcome:
     access = scheduler.metrics_access
     if access is None:
         raise SystemExit(f"{candidate.name} serves no metrics: its attempts cannot be counted")
     async with ApiClient(access) as metrics:
         await _until_it_serves(scheduler, metrics)
-        names = [f"preemptor-{number:04}" for number in range(count)]
+        preemptors = work.preempting()
+        names = [str(each["metadata"]["name"]) for each in preemptors]  # type: ignore[index]  # JSON
+        apiserver, process = plane.apiserver, scheduler.process
+        before, api_before = _cpu(process), _cpu(apiserver)
         started = time.monotonic()
-        preemptors = [pod(name, priority=1000) for name in names]
         await _create(client, resources.PODS.collection(namespace=NAMESPACE), preemptors)
-        while sum(name in kubelet.bound_at for name in names) < min(count, victims):
+        expected = min(work.preemptors, work.victims)
+        while sum(name in kubelet.bound_at for name in names) < expected:
             scheduler.check()
             if time.monotonic() - started > TIMEOUT_S:
                 break
@@ -165,11 +229,11 @@ async def _run(
         await asyncio.sleep(SETTLING_S)
         bound = [kubelet.bound_at[name] for name in names if name in kubelet.bound_at]
         text = (await metrics.request("GET", "/metrics")).body.decode()
-    process = scheduler.process
+    cpu_s, api_cpu_s = _cpu(process) - before, _cpu(apiserver) - api_before
     tried = await _attempts_by_pod(client)
     return Outcome(
         scheduler=candidate.name,
-        preemptors=count,
+        preemptors=work.preemptors,
         bound=len(bound),
         seconds=max(bound) - started if bound else float("nan"),
         attempts=int(_sum(text, "scheduler_schedule_attempts_total")),
@@ -177,8 +241,14 @@ async def _run(
         deletes=int(_sum(text, "rest_client_requests_total", 'method="DELETE"')),
         events=await _events(client),
         requests=int(_sum(text, "rest_client_requests_total")),
-        cpu_s=(process.cpu_seconds() if process else None) or float("nan"),
+        cpu_s=cpu_s,
+        api_cpu_s=api_cpu_s,
     )
+
+
+def _cpu(process: Process | None) -> float:
+    """Return the CPU time of a process so far."""
+    return (process.cpu_seconds() if process else None) or float("nan")
 
 
 async def _until_it_serves(scheduler: SchedulerProcess, metrics: ApiClient) -> None:
@@ -224,18 +294,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preemptors", type=int, nargs="+", default=[30, 300])
     parser.add_argument("--victims", type=int, help="as many as preemptors unless given")
+    parser.add_argument("--nodes", type=int, default=0, help="full of pods of ten priorities")
+    parser.add_argument("--relation", choices=RELATIONS, default="none", help="with --nodes")
+    parser.add_argument("--qps", type=float, default=DEFAULT_QPS)
     parser.add_argument("--schedulers", default="ours,kube-scheduler")
     options = parser.parse_args()
     candidates = schedulers.parse(options.schedulers, assets.folder())
     head = "preemptors scheduler        bound  seconds attempts (most a pod) deletes events"
-    print(f"{head} requests CPU s")
+    print(f"{head} requests CPU s (API server)")
     for count in options.preemptors:
         for candidate in candidates:
-            out = asyncio.run(measure(candidate, count, options.victims or count))
+            victims = options.victims or count
+            work = Work(count, victims, options.nodes, options.relation, options.qps)
+            out = asyncio.run(measure(candidate, work))
             print(
                 f"{count:10} {out.scheduler:15} {out.bound:6} {out.seconds:8.1f} {out.attempts:8} "
                 f"{out.most_attempts:12} {out.deletes:9} {out.events:6} {out.requests:8} "
-                f"{out.cpu_s:5.1f}",
+                f"{out.cpu_s:5.1f} {out.api_cpu_s:12.1f}",
                 flush=True,
             )
 

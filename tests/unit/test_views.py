@@ -98,6 +98,15 @@ KINDS: list[dict[str, Any]] = [
 SERVICE_SELECTORS = [{"app": "web"}, {"tier": "front"}, {"app": "web", "tier": "front"}]
 
 
+#: what preemptors require of other pods
+RELATIONS: list[dict[str, Any]] = [
+    {},
+    {"spread": [spread_over(ZONE, app="web")]},
+    {"near": must(pod_term(ZONE, app="web"))},
+    {"away_from": must(pod_term(HOST, app="web"))},
+]
+
+
 DEVICE_CLAIMS = {
     "one": claim("one", request()),
     "two": claim("two", request(count=2), constraints=[same("numa")]),
@@ -287,7 +296,8 @@ class Life:
         return made if volume is None else using(made, volume)
 
     def _preempting(self) -> Pod:
-        return pod(f"p{self._version()}", cpu="4", priority=10)
+        more = self._one_of(RELATIONS)
+        return pod(f"p{self._version()}", cpu="4", priority=10, labels={"app": "db"}, **more)
 
     def put_pod(self, made: Pod | None = None, name: str = "") -> None:
         made = made or self._pod([0, 5])

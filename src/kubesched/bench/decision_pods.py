@@ -50,6 +50,9 @@ ZONES = 10
 APPS = 50
 #: pods per node in a full cluster, for preemption
 FULL = 4
+#: the same, of several priorities
+LAYERED = 20
+PRIORITIES = 10
 DRIVER = "bench.csi.example"
 
 Make = Callable[[int], Pod]
@@ -112,6 +115,21 @@ def existing_pod(number: int, node_count: int) -> Pod:
 def filling_pod(number: int, node_count: int) -> Pod:
     """One of the pods that fill a node of 4 CPUs."""
     return make_pod(-1 - number, app="filling", cpu="900m", node_name=f"node-{number % node_count}")
+
+
+def layered_pod(number: int, node_count: int) -> Pod:
+    """One of twenty pods that fill a node of 4 CPUs, two of each priority.
+
+    Applications are evenly spread over zones, and a node has twenty of them.
+    """
+    layer, node_number = divmod(number, node_count)
+    return make_pod(
+        -1 - number,
+        app=f"app-{(node_number + 17 * layer) % APPS}",
+        cpu="200m",
+        node_name=f"node-{node_number}",
+        priority=layer % PRIORITIES,
+    )
 
 
 def _app_of(number: int, apps: int) -> str:
@@ -211,6 +229,33 @@ def preempting(number: int) -> Pod:
     return make_pod(number, cpu="3", priority=10)
 
 
+def _preempting(pod: Pod) -> Pod:
+    """Return a pod that must preempt pods of several priorities."""
+    requests = ResourceRequirements(requests={"cpu": "500m", "memory": "500Mi"})
+    containers = (Container(name="c", image=IMAGE, resources=requests),)
+    return replace(pod, spec=replace(pod.spec, containers=containers, priority=PRIORITIES))
+
+
+def layered_preempting(number: int) -> Pod:
+    """Pods that must preempt some of twenty pods."""
+    return _preempting(make_pod(number))
+
+
+def preempting_with_spread(number: int) -> Pod:
+    """The same, evenly over the zones."""
+    return _preempting(hard_spread(number))
+
+
+def preempting_with_affinity(number: int) -> Pod:
+    """The same, each in a zone with others of its application."""
+    return _preempting(zone_affinity(number))
+
+
+def preempting_with_anti_affinity(number: int) -> Pod:
+    """The same, each on a node without others of its application."""
+    return _preempting(host_anti_affinity(number))
+
+
 def csi_volumes(number: int) -> Pod:
     """Pods each with a bound volume of a CSI driver, with a limit of 39 per node."""
     pod = make_pod(number, app="csi")
@@ -263,9 +308,22 @@ WORKLOADS: Mapping[str, Make] = {
     "csi-volumes": csi_volumes,
     "unschedulable": unschedulable,
     "preemption": preempting,
+    "layered-preemption": layered_preempting,
+    "preemption-hard-spread": preempting_with_spread,
+    "preemption-zone-affinity": preempting_with_affinity,
+    "preemption-host-anti-affinity": preempting_with_anti_affinity,
 }
 
 #: Workloads with a tainted node.
 WITH_A_TAINT = frozenset({"tainted-zone-affinity"})
 #: Workloads with full nodes.
 ON_FULL_NODES = frozenset({"preemption"})
+#: Workloads whose nodes are full of pods of several priorities.
+ON_LAYERED_NODES = frozenset(
+    {
+        "layered-preemption",
+        "preemption-hard-spread",
+        "preemption-zone-affinity",
+        "preemption-host-anti-affinity",
+    }
+)

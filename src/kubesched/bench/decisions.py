@@ -24,7 +24,14 @@ from kubesched import garbage
 from kubesched.api.core import Pod
 from kubesched.api.names import DEFAULT_SCHEDULER
 from kubesched.bench import decision_devices, decision_pods
-from kubesched.bench.decision_pods import FULL, ON_FULL_NODES, WITH_A_TAINT, Make
+from kubesched.bench.decision_pods import (
+    FULL,
+    LAYERED,
+    ON_FULL_NODES,
+    ON_LAYERED_NODES,
+    WITH_A_TAINT,
+    Make,
+)
 from kubesched.bench.statistics import percentile
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
@@ -71,11 +78,20 @@ def roomy_cluster(node_count: int, existing: int) -> Cluster:
 
 def full_cluster(node_count: int, _existing: int) -> Cluster:
     """A cluster of full nodes, all of whose pods may be preempted."""
+    return _filled(node_count, FULL * node_count, decision_pods.filling_pod)
+
+
+def layered_cluster(node_count: int, _existing: int) -> Cluster:
+    """A cluster of nodes full of pods of several priorities."""
+    return _filled(node_count, LAYERED * node_count, decision_pods.layered_pod)
+
+
+def _filled(node_count: int, pod_count: int, make: Callable[[int, int], Pod]) -> Cluster:
     cluster = Cluster()
     for number in range(node_count):
         cluster.put_node(decision_pods.make_node(number, cpu="4", memory="32Gi"))
-    for number in range(FULL * node_count):
-        cluster.put_pod(decision_pods.filling_pod(number, node_count))
+    for number in range(pod_count):
+        cluster.put_pod(make(number, node_count))
     return cluster
 
 
@@ -123,12 +139,19 @@ def measure(
     names: Sequence[str], *, nodes: int, existing: int, pods: int, rounds: int
 ) -> Iterator[Point]:
     """Measure workloads on a cluster of one size."""
-    full = [name for name in names if name in ON_FULL_NODES]
-    roomy = [name for name in names if name not in ON_FULL_NODES]
-    for build, chosen in ((roomy_cluster, roomy), (full_cluster, full)):
-        if chosen:
-            yield from _on(build, chosen, nodes=nodes, existing=existing, pods=pods, rounds=rounds)
+    clusters: dict[Callable[[int, int], Cluster], list[str]] = {}
+    for name in names:
+        clusters.setdefault(_cluster_of(name), []).append(name)
+    for build, chosen in clusters.items():
+        yield from _on(build, chosen, nodes=nodes, existing=existing, pods=pods, rounds=rounds)
         gc.unfreeze()
+
+
+def _cluster_of(name: str) -> Callable[[int, int], Cluster]:
+    """Return what builds the cluster of a workload."""
+    if name in ON_LAYERED_NODES:
+        return layered_cluster
+    return full_cluster if name in ON_FULL_NODES else roomy_cluster
 
 
 def _on(

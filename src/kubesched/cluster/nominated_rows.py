@@ -5,9 +5,11 @@ Nominations are few, but every pod that is evaluated while they last reads these
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from kubesched.cluster.arrays import IndexArray, Int64Array
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
 from kubesched.cluster.incremental import View
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.nominator import Nominator
@@ -34,6 +36,21 @@ class NominatedRows:
             pod_count[element] -= 1
         return requested, pod_count
 
+    def pods_on(self, pod: PodInfo) -> Iterator[tuple[int, list[PodInfo]]]:
+        """Return the rows that other pods are nominated to, and those for which room is left."""
+        own = self.own_row(pod)
+        for row, pods in self.requests(pod.priority).pods.items():
+            yield row, [each for each in pods if each.uid != pod.uid] if row == own else pods
+
+    def reserving(self, pod: PodInfo) -> BoolArray:
+        """Return on which rows room is left for other pods."""
+        pod_count = self.requests(pod.priority).pod_count
+        found: BoolArray = pod_count > 0
+        own = self.own_row(pod)
+        if own is not None:
+            found[own] = pod_count[own] > 1
+        return found
+
     def own_row(self, pod: PodInfo) -> int | None:
         """Return the row whose sums include the pod itself."""
         name = self._nominator.node_of(pod.uid)
@@ -53,13 +70,15 @@ class NominatedRows:
 class NominatedRequests(View):
     """Sums over nominated pods whose priority is at least `priority`."""
 
-    derived = ("pod_count", "requested")
+    derived = ("pod_count", "pods", "requested")
 
     def __init__(self, table: NodeTable, nominator: Nominator, priority: int) -> None:
         super().__init__(table.row_changes, nominator.changes)
         self._table = table
         self._nominator = nominator
         self._priority = priority
+        #: row → its nominated pods
+        self.pods: dict[int, list[PodInfo]]
         #: [row]
         self.pod_count: Int64Array
         #: [resource, row]
@@ -72,6 +91,7 @@ class NominatedRequests(View):
     def rebuild(self) -> None:
         """Sum all rows."""
         table = self._table
+        self.pods = {}
         self.pod_count = np.zeros(table.size, dtype=np.int64)
         self.requested = np.zeros((len(table.resources), table.size), dtype=np.int64)
         for name in self._nominator.node_names():
@@ -91,9 +111,13 @@ class NominatedRequests(View):
             return
         self.pod_count[row] = 0
         self.requested[:, row] = 0
+        pods = self.pods[row] = []
         for pod in self._nominator.pods_on(node_name):
             # A nominated pod that is on its node by now is counted there.
             if pod.priority >= self._priority and pod.uid not in self._table.pods[row]:
                 pod.requests.resolve(self._table.resources)
+                pods.append(pod)
                 self.pod_count[row] += 1
                 self.requested[pod.requests.numbers, row] += pod.requests.vector
+        if not pods:
+            del self.pods[row]

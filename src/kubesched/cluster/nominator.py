@@ -6,8 +6,10 @@ then, pods of the same or lower priority must leave its requests free there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from kubesched.cluster.affinity_terms import AffinityTerm
 from kubesched.cluster.incremental import Log
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
@@ -21,6 +23,8 @@ class Nominator:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         #: uid → node name
         self._node_of: dict[str, str] = {}
+        #: required anti-affinity terms → number of nominated pods that carry them
+        self._anti_terms: Counter[AffinityTerm] = Counter()
         #: names of nodes whose nominations changed
         self.changes: Log[str] = Log()
 
@@ -32,6 +36,7 @@ class Nominator:
         self.clear(pod.uid)
         self._by_node.setdefault(node_name, {})[pod.uid] = pod
         self._node_of[pod.uid] = node_name
+        self._anti_terms.update(pod.terms.required_anti)
         self.changes.record(node_name)
 
     def clear(self, uid: str) -> None:
@@ -39,7 +44,10 @@ class Nominator:
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
             pods = self._by_node[node_name]
-            del pods[uid]
+            for term in pods.pop(uid).terms.required_anti:
+                self._anti_terms[term] -= 1
+                if not self._anti_terms[term]:
+                    del self._anti_terms[term]
             if not pods:
                 del self._by_node[node_name]
             self.changes.record(node_name)
@@ -47,6 +55,10 @@ class Nominator:
     def node_names(self) -> Iterable[str]:
         """Return the nodes that pods are nominated to."""
         return self._by_node.keys()
+
+    def anti_terms(self) -> Iterable[AffinityTerm]:
+        """Return the required anti-affinity terms of nominated pods."""
+        return self._anti_terms.keys()
 
     def node_of(self, uid: str) -> str | None:
         """Return the node that a pod is nominated to."""
@@ -83,4 +95,11 @@ class Nominator:
         """Check that both indexes agree."""
         listed = {uid: node for node, pods in self._by_node.items() for uid in pods}
         require(listed == self._node_of, "nominated pods by node and by uid")
+        carried = Counter(
+            term
+            for pods in self._by_node.values()
+            for pod in pods.values()
+            for term in pod.terms.required_anti
+        )
+        require(carried == self._anti_terms, "anti-affinity of nominated pods")
         require(all(self._by_node.values()), "no node without nominated pods")

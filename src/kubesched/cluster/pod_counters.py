@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from kubesched.api.labels import Selector
 from kubesched.cluster.label_sets import LabelSet
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.row_counter import RowCounter
 from kubesched.cluster.selector_index import SelectorIndex
 from kubesched.errors import require
@@ -56,6 +57,15 @@ class PodCounter(RowCounter):
     def __init__(self, selection: Selection) -> None:
         super().__init__()
         self.selection = selection
+
+    @property
+    def counted(self) -> Selection:
+        """The selection."""
+        return self.selection
+
+    def counts_pod(self, pod: PodInfo) -> bool:
+        """Tell whether a pod is selected."""
+        return self.selection.matches(pod.labels)
 
 
 class PodCounters:

@@ -6,10 +6,14 @@ thousands of counters they would take more memory than all else.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+
 import numpy as np
 
 from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array, grown
 from kubesched.cluster.domains import DomainCounts, Domains
+from kubesched.cluster.pod_info import PodInfo
 
 #: Above this number of rows, an array is faster and worth its memory.
 SPARSE_ROWS = 64
@@ -17,7 +21,7 @@ SPARSE_ROWS = 64
 MAX_SUMS = 8
 
 
-class RowCounter:
+class RowCounter(ABC):
     """Counts by row: a dict while few rows have any, then an array."""
 
     __slots__ = ("__weakref__", "_dense", "_sparse", "_sums", "total")
@@ -28,6 +32,15 @@ class RowCounter:
         #: in order of creation
         self._sums: list[DomainCounts] = []
         self.total = 0
+
+    @property
+    @abstractmethod
+    def counted(self) -> Hashable:
+        """What is counted; counters of the same count the same pods."""
+
+    @abstractmethod
+    def counts_pod(self, pod: PodInfo) -> bool:
+        """Tell whether a pod would be counted."""
 
     def add(self, row: int, amount: int) -> None:
         """Change the count of a row."""

@@ -6,14 +6,15 @@ scores. Each distinct term has one counter, however many pods carry it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 
 import numpy as np
 
-from kubesched.cluster.affinity_terms import AffinityTerm, CarriedTerm, PodTerms
+from kubesched.cluster.affinity_terms import AffinityTerm, CarriedTerm, PodTerms, Role
 from kubesched.cluster.arrays import Int32Array
 from kubesched.cluster.label_sets import LabelSet
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.row_counter import RowCounter
 from kubesched.cluster.selector_index import SelectorIndex
 from kubesched.errors import require
@@ -29,6 +30,15 @@ class TermCounter(RowCounter):
         self.carried = carried
         #: in order of appearance
         self.number = number
+
+    @property
+    def counted(self) -> CarriedTerm:
+        """The term."""
+        return self.carried
+
+    def counts_pod(self, pod: PodInfo) -> bool:
+        """Return whether a pod carries the term."""
+        return self.carried in pod.terms.carried
 
 
 _BY_APPEARANCE = attrgetter("number")
@@ -87,6 +97,21 @@ class TermCounters:
         ]
         found.sort(key=_BY_APPEARANCE)
         return tuple(found)
+
+    def of_nominated(
+        self, labels: LabelSet, terms: Iterable[AffinityTerm]
+    ) -> Iterator[TermCounter]:
+        """Return counters of those required anti-affinity terms that select pods with these labels
+        and that no placed pod carries.
+        """
+        namespace_labels = self._namespace_labels.get(labels.namespace, {})
+        for term in terms:
+            if term.is_about(
+                labels.labels, namespace=labels.namespace, namespace_labels=namespace_labels
+            ):
+                counter = TermCounter(CarriedTerm(term, Role.REQUIRED_ANTI), number=-1)
+                if counter.carried not in self._counters:
+                    yield counter
 
     # --- namespaces -------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.framework.attempt_error import AttemptError
+from kubesched.framework.count_bounds import BoundedRows, NumberedBounds, numbered
 from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.observing import NullObserver
@@ -421,10 +422,14 @@ class Evaluator:
         A row must pass both with and without those pods, as they may never be placed. `mask` limits
         the rows that matter.
         """
-        if self._is_reserved_by_rows(state, pod):
-            beside = plan.beside_nominated(self._cluster, pod.priority).rejections(pod)
-            return beside[nodes.rows]
         table = self._table
+        if not pod.signature.host_ports and self.is_arithmetic(state):
+            beside = plan.beside_nominated(self._cluster, pod.priority).rejections(pod)[nodes.rows]
+            return (
+                beside
+                if self.is_row_local(state)
+                else self._bounded_beside(state, pod, nodes, beside, mask)
+            )
         numbers = np.zeros(table.size, dtype=np.int32)
         matters = np.ones(table.size, dtype=np.bool_)
         if mask is not None:
@@ -442,9 +447,24 @@ class Evaluator:
                 numbers[row] = self._evaluate_fully(state, pod, NodeRows.one(table, row))[0]
         return numbers[nodes.rows]
 
-    def _is_reserved_by_rows(self, state: CycleState, pod: PodInfo) -> bool:
-        """Tell whether nominated pods matter to each row alone, as with row-local filters."""
-        return not pod.signature.host_ports and self.is_row_local(state)
+    def _bounded_beside(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        nodes: NodeRows,
+        beside: Int32Array,
+        mask: BoolArray | None,
+    ) -> Int32Array:
+        """Complete the rejections of row-local filters beside nominated pods by the others'."""
+        reserving = self._cluster.nominated_rows.reserving(pod)[nodes.rows]
+        elements = np.flatnonzero(reserving if mask is None else reserving & mask)
+        if not len(elements):
+            return beside
+        bounded = self.bounded(state, pod, nodes.row_numbers()[elements])
+        rejections = bounded.rejections(bounded.counts + bounded.reserved)
+        beside = beside.copy()
+        beside[elements] = self.book.first(beside[elements], rejections)
+        return beside
 
     # --- reasons ----------------------------------------------------------------------------
 
@@ -581,6 +601,25 @@ class Evaluator:
     def is_row_local(self, state: CycleState) -> bool:
         """Tell whether only row-local filters apply in this attempt."""
         return all(plugin.name in state.skip_filter for _, plugin in self._cluster_filters)
+
+    def is_arithmetic(self, state: CycleState) -> bool:
+        """Tell whether all filters that apply in this attempt are row-local or bound counts."""
+        return all(
+            plugin.bounds_counts or plugin.name in state.skip_filter
+            for _, plugin in self._cluster_filters
+        )
+
+    def bounded(self, state: CycleState, pod: PodInfo, rows: IndexArray) -> BoundedRows:
+        """Return what cluster-wide filters say of some rows, if all of those bound counts."""
+        nodes = NodeRows(self._table, rows)
+        found: list[NumberedBounds] = []
+        for order, plugin in self._cluster_filters:
+            if plugin.name not in state.skip_filter:
+                bounds = plugin.count_bounds(state, pod, nodes)
+                found += numbered(self.book, order, plugin.name, bounds)
+        bounded = BoundedRows(self._cluster, rows, found)
+        bounded.reserve(self._cluster.nominated_rows.pods_on(pod))
+        return bounded
 
     def is_row_local_for(self, pod: PodInfo) -> bool:
         """Tell whether only row-local filters would apply in an attempt at a pod."""

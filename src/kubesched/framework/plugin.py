@@ -28,6 +28,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
+from kubesched.framework.count_bounds import CountBounds
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.detail import Detail
 from kubesched.framework.domain_scores import DomainScores
@@ -187,9 +188,25 @@ class RowFilter(RowLocal):
 class Filter(Plugin):
     """A filter that may read everything."""
 
+    #: in the tree: whether it implements `count_bounds`
+    bounds_counts: ClassVar[bool] = False
+
     @abstractmethod
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
         """Return which rows reject the pod."""
+
+    def count_bounds(
+        self,
+        state: CycleState,  # noqa: ARG002
+        pod: PodInfo,  # noqa: ARG002
+        nodes: NodeRows,  # noqa: ARG002
+    ) -> Sequence[CountBounds]:
+        """Return bounds on the counts of each row's pods; a row outside of them is rejected.
+
+        In the tree. The first bounds that a row is outside of give the reason. They must agree with
+        `filter`, also once pods are added to a row or removed from it.
+        """
+        return ()
 
 
 class PostFilterResult(Struct, frozen=True):

@@ -25,6 +25,7 @@ from kubesched.cluster.domains import Domains
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.args import InterPodAffinityArgs
+from kubesched.framework.count_bounds import UNLIMITED, CountBounds
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.detail import Detail
 from kubesched.framework.domain_scores import DomainScores
@@ -71,6 +72,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
     """Compares pods with pods, by domain."""
 
     name = "InterPodAffinity"
+    bounds_counts = True
     repeats_skip = True
     proven_range = True
     skips_resizes = True
@@ -78,6 +80,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
     def __init__(self, args: InterPodAffinityArgs, cluster: Cluster) -> None:
         self._ignore_others = args.ignore_preferred_terms_of_existing_pods
         self._relations = PodRelations(cluster.table, hard_weight=args.hard_pod_affinity_weight)
+        self._nominator = cluster.nominator
         self._hints = AffinityHints(cluster.table.term_counters.namespaces_of)
 
     @classmethod
@@ -104,6 +107,22 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
         """Apply the three rules."""
         return first_of(*_rules(self._relations.in_attempt(state, pod), pod, nodes))
+
+    def count_bounds(
+        self, state: CycleState, pod: PodInfo, nodes: NodeRows
+    ) -> Sequence[CountBounds]:
+        """Return the three rules as bounds, and the third one for pods that are nominated."""
+        relations, table = self._relations.in_attempt(state, pod), nodes.table
+        found = []
+        if relations.company:
+            found.append(_enough_company(relations, pod, nodes))
+        found += [_none_near(each, nodes, NOT_AWAY) for each in relations.avoided]
+        found += [_none_near(each, nodes, KEPT_AWAY) for each in relations.avoiding]
+        nominated = table.term_counters.of_nominated(pod.labels, self._nominator.anti_terms())
+        for each in nominated:
+            domains = table.domains(each.carried.term.topology_key)
+            found.append(_none_near(Neighbours(each, domains), nodes, KEPT_AWAY))
+        return found
 
     def rules(self, pod: PodInfo, nodes: NodeRows) -> list[Verdict]:
         """Return the result of each rule, for explanations."""
@@ -177,6 +196,34 @@ def _lack_company(relations: Relations, pod: PodInfo) -> BoolArray:
         # The first pod of a set with affinity to itself; its node still needs the labels.
         near = [each.domains.ids > 0 for each in relations.company]
     return ~(near[0] if len(near) == 1 else np.logical_and.reduce(near))
+
+
+def _enough_company(relations: Relations, pod: PodInfo, nodes: NodeRows) -> CountBounds:
+    """Return how many pods that match all terms each row needs itself."""
+    # Which pods match is the same for all terms; in which domain they count is not.
+    counter = relations.company[0].counter
+    own = counter.counts(nodes.table.size)[nodes.rows]
+    lacks_label, lacks_pods, is_first = nodes.none(), nodes.none(), ~nodes.none()
+    for _, domains in relations.company:
+        counts = counter.by_domain(domains)
+        of_nodes = domains.ids[nodes.rows]
+        lacks_label |= of_nodes == 0
+        lacks_pods |= counts.take(of_nodes) == own
+        is_first &= int(counts.sum()) == own
+    if relations.are_own_company(pod.labels):
+        lacks_pods &= ~is_first
+    least = np.where(lacks_label, UNLIMITED, lacks_pods)
+    return CountBounds(counter, np.full(len(nodes), UNLIMITED), NOT_NEAR, least)
+
+
+def _none_near(neighbours: Neighbours, nodes: NodeRows, status: Status) -> CountBounds:
+    """Return that each row, and no other in its domain, may have none of some pods."""
+    counter, domains = neighbours
+    of_nodes = domains.ids[nodes.rows]
+    counts = counter.by_domain(domains).take(of_nodes)
+    elsewhere = counts > counter.counts(nodes.table.size)[nodes.rows]
+    most = np.where(of_nodes == 0, UNLIMITED, np.where(elsewhere, -1, 0))
+    return CountBounds(counter, most, status)
 
 
 def _near_any(neighbours: Sequence[Neighbours], nodes: NodeRows) -> BoolArray:

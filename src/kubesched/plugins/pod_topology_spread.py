@@ -33,11 +33,13 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.domains import Domains
 from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_counters import PodCounter
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.recent import Recent
 from kubesched.config.args import SYSTEM_CONSTRAINTS, SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kubesched.errors import SelectorError
+from kubesched.framework.count_bounds import UNLIMITED, CountBounds
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.detail import Detail
 from kubesched.framework.domain_scores import DomainScores
@@ -112,6 +114,8 @@ class HardDomains(Struct, frozen=True):
     usable: Domains
     #: matching pods, by domain
     counts: Int64Array
+    #: counts matching pods; None if none do
+    counter: PodCounter | None
 
     def smallest(self, counts: Int64Array) -> int:
         """Return the smallest count, given these counts of domains."""
@@ -125,11 +129,43 @@ class HardDomains(Struct, frozen=True):
         constraint, counts = self.constraint, self.counts
         return counts + constraint.counts_itself - self.smallest(counts) > constraint.max_skew
 
+    def bounds(self, nodes: NodeRows) -> Iterator[CountBounds]:
+        """Return the same as bounds on the matching pods of each row."""
+        of_nodes = self.everywhere.ids[nodes.rows]
+        if self.everywhere.leaves_rows_out:
+            yield CountBounds(None, np.where(of_nodes > 0, UNLIMITED, -1), NO_DOMAIN)
+        slack = self.constraint.max_skew - self.constraint.counts_itself
+        highest, there = (
+            self._smallest_elsewhere().take(of_nodes) + slack,
+            self.counts.take(of_nodes),
+        )
+        # The pods of a row that is not eligible do not count.
+        most = np.where(there <= highest, UNLIMITED, -1)
+        if self.counter is not None:
+            own = self.counter.counts(len(self.everywhere.ids))[nodes.rows]
+            most = np.where(self.usable.ids[nodes.rows] > 0, highest - there + own, most)
+        if slack < 0:
+            most = np.full(len(nodes), -1)
+        yield CountBounds(self.counter, most, TOO_UNEVEN)
+
+    def _smallest_elsewhere(self) -> Int64Array:
+        """Return, for each domain, the smallest count of the other domains."""
+        usable, counts = self.usable, self.counts
+        if not usable.number or usable.number < self.constraint.min_domains:
+            return np.zeros(len(counts), dtype=np.int64)
+        eligible = np.where(usable.there, counts, UNLIMITED)
+        least = int(eligible.argmin())
+        smallest = np.full(len(counts), eligible[least])
+        eligible[least] = UNLIMITED
+        smallest[least] = eligible.min()
+        return smallest
+
 
 class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     """Counts matching pods by domain."""
 
     name = "PodTopologySpread"
+    bounds_counts = True
     repeats_skip = True
     proven_range = True
     skips_resizes = True
@@ -201,6 +237,13 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
                 verdicts.append(reject(too_full.take(of_nodes), TOO_UNEVEN))
         return first_of(*verdicts)
 
+    def count_bounds(
+        self, state: CycleState, pod: PodInfo, nodes: NodeRows
+    ) -> Sequence[CountBounds]:
+        """Return the same as bounds."""
+        found = self.hard_domains(state, pod)
+        return [bounds for domains in found for bounds in domains.bounds(nodes)]
+
     def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:
         """Return the counts of domains that would exceed maxSkew."""
         for domains in self.hard_domains(state, pod):
@@ -214,7 +257,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
             usable = self._domains_for(pod.signature, constraint, _keys(constraints))
             everywhere = self._table.domains(constraint.topology_key)
             counts = self._domain_counts(constraint, usable)
-            yield HardDomains(constraint, everywhere, usable, counts)
+            yield HardDomains(constraint, everywhere, usable, counts, self._counter(constraint))
 
     # --- soft constraints -------------------------------------------------------------------
 
@@ -383,15 +426,18 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
 
     def _counts(self, constraint: SpreadConstraint) -> Int32Array:
         """Return the number of matching pods on each row."""
-        if constraint.selection is None:
-            return np.zeros(self._table.size, dtype=np.int32)
-        return self._table.pod_counter(constraint.selection).counts(self._table.size)
+        counter, size = self._counter(constraint), self._table.size
+        return np.zeros(size, dtype=np.int32) if counter is None else counter.counts(size)
 
     def _domain_counts(self, constraint: SpreadConstraint, domains: Domains) -> Int64Array:
         """Return the number of matching pods in each domain."""
-        if constraint.selection is None:
-            return np.zeros(domains.size, dtype=np.int64)
-        return self._table.pod_counter(constraint.selection).by_domain(domains)
+        counter = self._counter(constraint)
+        return np.zeros(domains.size, np.int64) if counter is None else counter.by_domain(domains)
+
+    def _counter(self, constraint: SpreadConstraint) -> PodCounter | None:
+        """Return what counts matching pods; None if no pod matches."""
+        selection = constraint.selection
+        return None if selection is None else self._table.pod_counter(selection)
 
 
 NO_CONSTRAINTS = PodConstraints((), (), need_all_labels=False)

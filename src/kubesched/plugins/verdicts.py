@@ -17,18 +17,12 @@ from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array, grown
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.incremental import LazyRows
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.count_bounds import BoundedRows
 from kubesched.framework.status import Status
 
-#: Later than every start time of a pod.
-NOT_STARTED = "~"
 NEVER_STARTED = 2**62
 #: Number of cost criteria.
 COSTS = 5
-
-
-def importance(pod: PodInfo) -> tuple[int, str]:
-    """Return the sort key of pods: priority, then running time."""
-    return -pod.priority, pod.pod.status.start_time or NOT_STARTED
 
 
 class Candidate(Struct, frozen=True, eq=True):
@@ -73,7 +67,7 @@ def _start(pod: PodInfo) -> int:
 Verdict: TypeAlias = Candidate | Status
 
 
-class Verdicts(LazyRows):
+class CachedVerdicts(LazyRows):
     """The cached verdicts of all rows, for pods that are alike."""
 
     def __init__(self, cluster: Cluster, *, by_row: bool) -> None:
@@ -95,6 +89,14 @@ class Verdicts(LazyRows):
     def empty(self, size: int) -> npt.NDArray[Any]:
         """Return unknown verdicts for so many rows."""
         return np.full(size, None, dtype=np.object_)
+
+    def begin(
+        self, look_at: Callable[[IndexArray], Iterable[tuple[int, Verdict]]], afresh: list[int]
+    ) -> None:
+        """Begin a search that computes missing verdicts, and those of some rows `afresh`."""
+        self.look_at = look_at
+        self.refresh()
+        self.known[afresh] = False
 
     def rebuild(self) -> None:
         """Invalidate all verdicts."""
@@ -146,10 +148,83 @@ class Verdicts(LazyRows):
         return {row: verdict for row, verdict in found if isinstance(verdict, Status)}
 
 
+class Verdicts(CachedVerdicts):
+    """Verdicts that depend on each row alone, or are valid until anything changes."""
+
+
+class BoundedVerdicts(CachedVerdicts):
+    """Verdicts that also depend on the bounds on the counts of each row.
+
+    Those depend on other rows. Verdicts are valid as long as the bounds are what they were.
+    """
+
+    #: set by each search
+    _bounds: Callable[[IndexArray], BoundedRows]
+    _by_requests: Verdicts
+    _may_adopt: Callable[[IndexArray], IndexArray]
+
+    def rebuild(self) -> None:
+        """Invalidate all verdicts."""
+        super().rebuild()
+        #: what is counted
+        self._counted: tuple[object, ...] = ()
+        #: [value, row]
+        self._context: Int64Array = np.zeros((0, self._table.size), dtype=np.int64)
+
+    def within(
+        self,
+        bounds: Callable[[IndexArray], BoundedRows],
+        by_requests: Verdicts,
+        may_adopt: Callable[[IndexArray], IndexArray],
+    ) -> None:
+        """Begin a search with these bounds.
+
+        Rows that no bounds can reject have the verdict by requests, if `may_adopt` leaves them.
+        """
+        self._bounds, self._by_requests, self._may_adopt = bounds, by_requests, may_adopt
+
+    def ensure(self, rows: IndexArray) -> None:
+        """Compute the rows that are missing, or whose bounds have changed."""
+        bounded = self._bounds(rows)
+        self._expect(bounded)
+        free = self._may_adopt(rows[bounded.never_reject() & ~self.known[rows]])
+        if len(free):
+            self._by_requests.ensure(free)
+            self._adopt(self._by_requests, free)
+        super().ensure(rows)
+
+    def validate(self) -> None:
+        """Compare with verdicts for the bounds as they are, none of which is adopted."""
+        self.refresh()
+        self._expect(self._bounds(np.flatnonzero(self.known)))
+        adopting, self._may_adopt = self._may_adopt, lambda rows: rows[:0]
+        super().validate()
+        self._may_adopt = adopting
+
+    def _expect(self, bounded: BoundedRows) -> None:
+        """Invalidate the verdicts of rows whose bounds have changed."""
+        rows, counted, context = bounded.rows, bounded.counted, bounded.context()
+        shape = len(context), self._table.size
+        if counted != self._counted:
+            self._counted, self._context = counted, np.zeros(shape, dtype=np.int64)
+            self.known[:] = False
+        elif self._context.shape != shape:
+            self._context = grown(self._context, shape)
+        self.known[rows] &= np.logical_and.reduce(self._context[:, rows] == context)
+        self._context[:, rows] = context
+
+    def _adopt(self, others: CachedVerdicts, rows: IndexArray) -> None:
+        """Take over the verdicts of some rows."""
+        self.values[rows] = others.values[rows]
+        self._costs[:, rows] = others._costs[:, rows]  # noqa: SLF001 (its own class)
+        self._is_candidate[rows] = others._is_candidate[rows]  # noqa: SLF001 (its own class)
+        self.known[rows] = True
+
+
 class Found:
     """The result of a search; valid until the cluster changes."""
 
-    def __init__(self, verdicts: Verdicts, looked_at: IndexArray) -> None:
+    def __init__(self, verdicts: CachedVerdicts, looked_at: IndexArray) -> None:
         self._verdicts = verdicts
         self._looked_at = looked_at
         self._rows = verdicts.candidates_among(looked_at)

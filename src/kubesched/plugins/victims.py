@@ -4,35 +4,53 @@ On each node, all pods of lower priority are removed; if the pod then fits, they
 by one, the most important first, as long as it still fits. The others are the victims. Pods whose
 eviction would violate a disruption budget are reprieved before the others.
 
-Where only row-local filters apply, all nodes are evaluated together: the pods are removed in one
-subtraction, and the k-th pod of each node is reprieved in one addition. Where pods on other nodes
-matter, each node is evaluated in its own transaction; so are nodes with pods of groups, which may
-have to be evicted together with pods on other nodes (`victim_units`).
+Where filters are row-local or bound counts (`framework/count_bounds.py`), as topology spread and
+inter-pod affinity do, that is arithmetic for all nodes at once: pods are requests, and counts. They
+are removed in one subtraction, and reprieved in a few additions (`reprieve`). Of a pod with bounds,
+those matter only on nodes where some set of pods would be outside of them; all others have the
+victims of a pod without bounds.
+
+Where other filters apply, as those of volumes and devices, each node is evaluated in its own
+transaction; so are nodes with pods of groups, which may have to be evicted together with pods on
+other nodes (`victim_units`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Protocol
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from kubesched.cluster.arrays import IndexArray, Int32Array, Int64Array
+from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.node_rows import SupposedRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.cluster.preemptable import PreemptableRequests
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.transaction import Transaction
 from kubesched.framework.attempt_error import AttemptError
+from kubesched.framework.count_bounds import BoundedRows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evaluation import Evaluator
-from kubesched.framework.plan import SignaturePlan
 from kubesched.framework.status import error, unresolvable
-from kubesched.plugins.verdicts import Candidate, Found, Verdict, Verdicts, importance
+from kubesched.plugins.lower_pods import LowerPods, importance
+from kubesched.plugins.verdicts import (
+    BoundedVerdicts,
+    CachedVerdicts,
+    Candidate,
+    Found,
+    Verdict,
+    Verdicts,
+)
+from kubesched.plugins.victim_trials import SumsTrial, TransactionTrial, Trial
 from kubesched.plugins.victim_units import VictimUnit, VictimUnits
+
+#: Rows with their verdicts.
+Evaluated: TypeAlias = Iterator[tuple[int, Verdict]]
+
+Cached = TypeVar("Cached", bound=CachedVerdicts)
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
@@ -44,9 +62,10 @@ class VictimSearch:
         """`units` are given where pods of groups may have to be evicted together."""
         self._cluster = cluster
         self._units = units
-        self._preemptable_below: Recent[int, PreemptableRequests] = Recent(limit=16)
+        #: by priority
+        self._preemptable_below: Recent[int, _Lower] = Recent(limit=16)
         #: of pods that are alike
-        self._verdicts: Recent[Hashable, Verdicts] = Recent(limit=16)
+        self._verdicts: Recent[Hashable, CachedVerdicts] = Recent(limit=16)
 
     def search(
         self,
@@ -61,13 +80,9 @@ class VictimSearch:
         search = _Search(self._cluster, evaluator, state, pod, self._preemptable(pod.priority))
         if self._units is not None and self._units.any_grouped:
             search.units = self._units
-        is_local = evaluator.is_row_local(state) and not pod.signature.host_ports
-        verdicts = self._verdicts_for(pod, by_row=is_local)
-        verdicts.look_at = partial(search.look_at, together=is_local)
-        verdicts.refresh()
         # Resources reserved by the pod's own nomination are free for it.
         own_row = self._row_reserved_for(pod)
-        verdicts.known[own_row] = False
+        verdicts, by_requests = self._verdicts_for(pod, search, own_row)
         looked_at = candidates = rows[:0]
         for batch in _batches(rows, enough):
             verdicts.ensure(batch)
@@ -76,32 +91,55 @@ class VictimSearch:
             if len(candidates) >= enough and verdicts.any_harmless(candidates):
                 break
         # Verdicts of rows with pods of groups depend on other nodes.
-        verdicts.known[[*own_row, *search.grouped_rows]] = False
+        for each in verdicts, by_requests:
+            each.known[[*own_row, *search.grouped_rows]] = False
         return Found(verdicts, looked_at)
 
-    def _preemptable(self, priority: int) -> PreemptableRequests:
-        requests = self._preemptable_below.get(priority)
-        if requests is None:
-            requests = PreemptableRequests(self._cluster.table, priority)
-            self._preemptable_below[priority] = requests
-        requests.refresh()
-        return requests
+    def _preemptable(self, priority: int) -> _Lower:
+        lower = self._preemptable_below.get(priority)
+        if lower is None:
+            table = self._cluster.table
+            lower = _Lower(PreemptableRequests(table, priority), LowerPods(table, priority))
+            self._preemptable_below[priority] = lower
+        lower.requests.refresh()
+        lower.pods.refresh()
+        return lower
 
-    def _verdicts_for(self, pod: PodInfo, *, by_row: bool) -> Verdicts:
-        """Return the cached verdicts for pods like this one.
+    def _verdicts_for(
+        self, pod: PodInfo, search: _Search, own_row: list[int]
+    ) -> tuple[CachedVerdicts, Verdicts]:
+        """Return the cached verdicts for pods like this one, and those by requests alone.
 
-        Where pods on other nodes matter, more must be the same of pods that are alike, and
-        verdicts are valid until anything changes: many pods may wait that no room helps.
+        Where pods on other nodes matter, more must be the same of pods that are alike. Unless it is
+        known how they matter, verdicts are valid until anything changes: many pods may wait that no
+        room helps.
         """
-        if not by_row and (pod.volumes is not NO_VOLUMES or pod.pod.spec.resource_claims):
-            return Verdicts(self._cluster, by_row=False)
-        key: Hashable = pod.signature.row_signature, pod.priority
-        if not by_row:
+        by_requests = self._cached(
+            (pod.signature.row_signature, pod.priority), Verdicts, by_row=True
+        )
+        verdicts: CachedVerdicts = by_requests
+        if not search.is_row_local:
             owners = pod.pod.metadata.owner_references
             key = pod.signature, pod.labels, pod.terms, owners, pod.priority
+            if search.is_arithmetic:
+                verdicts = self._cached(key, BoundedVerdicts, by_row=True)
+            elif pod.volumes is not NO_VOLUMES or pod.pod.spec.resource_claims:
+                verdicts = Verdicts(self._cluster, by_row=False)
+            else:
+                verdicts = self._cached(key, Verdicts, by_row=False)
+        if isinstance(verdicts, BoundedVerdicts):
+            verdicts.within(search.bounds, by_requests, search.without_members)
+        by_requests.begin(search.by_requests, own_row)
+        if verdicts is not by_requests:
+            look_at = search.within_bounds if search.is_arithmetic else search.one_by_one
+            verdicts.begin(look_at, own_row)
+        return verdicts, by_requests
+
+    def _cached(self, of: Hashable, made_of: type[Cached], *, by_row: bool) -> Cached:
+        key = of, made_of, by_row
         verdicts = self._verdicts.get(key)
-        if verdicts is None:
-            verdicts = self._verdicts[key] = Verdicts(self._cluster, by_row=by_row)
+        if not isinstance(verdicts, made_of):
+            verdicts = self._verdicts[key] = made_of(self._cluster, by_row=by_row)
         return verdicts
 
     def _row_reserved_for(self, pod: PodInfo) -> list[int]:
@@ -115,6 +153,13 @@ def _batches(rows: IndexArray, size: int) -> Iterator[IndexArray]:
         yield rows[first : first + max(size, 1)]
 
 
+class _Lower(NamedTuple):
+    """The pods below a priority."""
+
+    requests: PreemptableRequests
+    pods: LowerPods
+
+
 class _Search:
     """One search for one pod."""
 
@@ -124,7 +169,7 @@ class _Search:
         evaluator: Evaluator,
         state: CycleState,
         pod: PodInfo,
-        lower: PreemptableRequests,
+        lower: _Lower,
     ) -> None:
         self._cluster = cluster
         self._table = cluster.table
@@ -137,23 +182,39 @@ class _Search:
         #: the evaluated rows with such pods
         self.grouped_rows: list[int] = []
 
-    def look_at(self, rows: IndexArray, *, together: bool) -> Iterator[tuple[int, Verdict]]:
-        """Evaluate rows; together only where pods on other rows do not matter."""
-        if self.units is not None:
-            grouped = [row for row in rows.tolist() if self._has_members(row)]
-            self.grouped_rows += grouped
-            for row in grouped:
-                with self._cluster.transaction() as tx:
-                    verdict = self._try_units(row, self.units, tx)
-                yield row, verdict
-            rows = rows[~np.isin(rows, grouped)]
-        has_victims = self._lower.pod_count[rows] > 0
-        yield from ((row, NO_VICTIMS) for row in rows[~has_victims].tolist())
-        rows = rows[has_victims]
-        if together:
-            plan = self._evaluator.plans.plan(self._pod.signature.row_signature)
-            yield from self._try(rows, SumsTrial(self._cluster, plan, self._pod, rows, self._lower))
-            return
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether filters depend on requests and counts alone."""
+        return not self._pod.signature.host_ports and self._evaluator.is_arithmetic(self._state)
+
+    @property
+    def is_row_local(self) -> bool:
+        """Whether filters depend on requests alone."""
+        return self.is_arithmetic and self._evaluator.is_row_local(self._state)
+
+    def bounds(self, rows: IndexArray) -> BoundedRows:
+        """Return the bounds on the counts of some rows."""
+        return self._evaluator.bounded(self._state, self._pod, rows)
+
+    def without_members(self, rows: IndexArray) -> IndexArray:
+        """Return those of `rows` that have no pods of groups."""
+        if self.units is None:
+            return rows
+        return rows[[not self._has_members(row) for row in rows.tolist()]]
+
+    def by_requests(self, rows: IndexArray) -> Evaluated:
+        """Evaluate rows together, by row-local filters."""
+        rows = yield from self._without_victims(rows)
+        yield from self._try_together(rows, BoundedRows(self._cluster, rows, ()))
+
+    def within_bounds(self, rows: IndexArray) -> Evaluated:
+        """Evaluate rows together, by row-local filters and bounds on counts."""
+        rows = yield from self._without_victims(rows)
+        yield from self._try_together(rows, self.bounds(rows))
+
+    def one_by_one(self, rows: IndexArray) -> Evaluated:
+        """Evaluate each row in a transaction of its own."""
+        rows = yield from self._without_victims(rows)
         for element, row in enumerate(rows.tolist()):
             with self._cluster.transaction() as tx:
                 trial = TransactionTrial(tx, self._table.name_at(row), self._rejection_on(row))
@@ -164,30 +225,57 @@ class _Search:
                     found = [(row, failed.status)]
             yield from found
 
+    def _without_victims(
+        self, rows: IndexArray
+    ) -> Generator[tuple[int, Verdict], None, IndexArray]:
+        """Evaluate rows with pods of groups, and without pods of lower priority; return others."""
+        if self.units is not None:
+            grouped = [row for row in rows.tolist() if self._has_members(row)]
+            self.grouped_rows += grouped
+            for row in grouped:
+                with self._cluster.transaction() as tx:
+                    verdict = self._try_units(row, self.units, tx)
+                yield row, verdict
+            rows = rows[~np.isin(rows, grouped)]
+        has_victims = self._lower.requests.pod_count[rows] > 0
+        yield from ((row, NO_VICTIMS) for row in rows[~has_victims].tolist())
+        return rows[has_victims]
+
+    def _try_together(self, rows: IndexArray, bounded: BoundedRows) -> Evaluated:
+        plan = self._evaluator.plans.plan(self._pod.signature.row_signature)
+        trial = SumsTrial(
+            self._cluster,
+            plan,
+            self._pod,
+            bounded,
+            lower=self._lower.requests,
+            kinds=self._lower.pods.kinds,
+            book=self._evaluator.book,
+        )
+        yield from self._try(rows, trial)
+
     def _rejection_on(self, row: int) -> Callable[[], int]:
         def number() -> int:
             return self._evaluator.number_on(self._state, self._pod, row)
 
         return number
 
-    def _try(self, rows: IndexArray, trial: Trial) -> Iterator[tuple[int, Verdict]]:
+    def _try(self, rows: IndexArray, trial: Trial) -> Evaluated:
         """Remove all pods of lower priority; where the pod fits, reprieve them in turn."""
-        preemptable = [self._lower_pods(row) for row in rows.tolist()]
+        preemptable = self._lower.pods.of(rows)
         rejections = trial.evict(preemptable)
         for row, number in zip(rows.tolist(), rejections.tolist(), strict=True):
             if number:
                 yield row, self._evaluator.book.statuses[number]
         fitting = np.flatnonzero(rejections == 0).tolist()
-        splits = {each: self._cluster.budgets.split(preemptable[each]) for each in fitting}
-        orders = {each: [*overdrawing, *others] for each, (overdrawing, others) in splits.items()}
-        lost: dict[int, list[PodInfo]] = {each: [] for each in fitting}
-        for turn in range(max(map(len, orders.values()), default=0)):
-            back = {each: order[turn] for each, order in orders.items() if turn < len(order)}
-            for element in trial.reprieve(back):
-                lost[element].append(back[element])
-        for element in fitting:
+        splits = {each: self._cluster.budgets.split(preemptable[each].pods) for each in fitting}
+        orders = {
+            each: preemptable[each].rearranged(chain(*split)) if split[0] else preemptable[each]
+            for each, split in splits.items()
+        }
+        for element, lost in zip(fitting, trial.reprieve(orders), strict=True):
             row = rows.item(element)
-            yield row, self._verdict(row, lost[element], splits[element][0])
+            yield row, self._verdict(row, lost, splits[element][0])
 
     # --- pods of groups -----------------------------------------------------------------------
 
@@ -224,11 +312,6 @@ class _Search:
         victims = tuple(pod for unit in lost for pod in unit.pods)
         disrupted = sum(unit.is_group for unit in lost)
         return Candidate(row, victims, violations, disrupted)
-
-    def _lower_pods(self, row: int) -> list[PodInfo]:
-        """Return the pods of lower priority on a row, the most important first."""
-        pods = self._table.pods[row].values()
-        return sorted((each for each in pods if each.priority < self._pod.priority), key=importance)
 
     def _verdict(self, row: int, lost: list[PodInfo], overdrawing: list[PodInfo]) -> Verdict:
         if not lost:
@@ -283,85 +366,3 @@ def by_harm(cluster: Cluster, units: Sequence[VictimUnit]) -> list[tuple[VictimU
     violations = cluster.budgets.violations(unit.pods for unit in ordered)
     pairs = list(zip(ordered, violations, strict=True))
     return sorted(pairs, key=lambda pair: pair[1] == 0)
-
-
-# --- trials -------------------------------------------------------------------------------------
-
-
-class Trial(Protocol):
-    """Hypothetical rows without some pods; an *element* is the index of a row among them."""
-
-    def evict(self, pods: Sequence[Sequence[PodInfo]]) -> Int32Array:
-        """Remove pods from each row; return the number of each row's rejection then, 0 for none."""
-
-    def reprieve(self, pods: Mapping[int, PodInfo]) -> Iterable[int]:
-        """Reprieve a pod on each of some rows; return the rows where it stays a victim."""
-
-
-class SumsTrial:
-    """Many rows at once, by sums of requests, where only row-local filters apply."""
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        plan: SignaturePlan,
-        pod: PodInfo,
-        rows: IndexArray,
-        lower: PreemptableRequests,
-    ) -> None:
-        self._table = table = cluster.table
-        self._plan = plan
-        self._rows = rows
-        # The requests of nominated pods count; a pod that fits beside them fits without them, too.
-        requested, pod_count = cluster.nominated_rows.reserved_on(rows, pod)
-        #: without the pods of lower priority
-        self._requested = requested + table.requested[:, rows] - lower.requested[:, rows]
-        self._pod_count = pod_count + table.pod_count[rows] - lower.pod_count[rows]
-
-    def evict(self, pods: Sequence[Sequence[PodInfo]]) -> Int32Array:  # noqa: ARG002 (done)
-        """Run the filters on all rows."""
-        return self._rejections(np.arange(len(self._rows)), self._requested, self._pod_count)
-
-    def reprieve(self, pods: Mapping[int, PodInfo]) -> Iterable[int]:
-        """Add the requests of each pod to its row."""
-        elements = np.fromiter(pods, dtype=np.intp, count=len(pods))
-        requested, pod_count = self._requested[:, elements], self._pod_count[elements] + 1
-        for place, pod in enumerate(pods.values()):
-            pod.requests.resolve(self._table.resources)
-            requested[pod.requests.numbers, place] += pod.requests.vector
-        fits = self._rejections(elements, requested, pod_count) == 0
-        self._requested[:, elements[fits]] = requested[:, fits]
-        self._pod_count[elements[fits]] = pod_count[fits]
-        stay_out: list[int] = elements[~fits].tolist()
-        return stay_out
-
-    def _rejections(
-        self, elements: IndexArray, requested: Int64Array, pod_count: Int64Array
-    ) -> Int32Array:
-        rows = self._rows[elements]
-        nodes = SupposedRows(self._table, rows, requested=requested, pod_count=pod_count)
-        return self._plan.rejections_of(nodes)
-
-
-class TransactionTrial:
-    """One row, in a transaction, where pods on other rows matter."""
-
-    def __init__(self, tx: Transaction, node_name: str, rejection: Callable[[], int]) -> None:
-        self._tx = tx
-        self._node_name = node_name
-        self._rejection = rejection
-
-    def evict(self, pods: Sequence[Sequence[PodInfo]]) -> Int32Array:
-        """Remove the pods of the row."""
-        for pod in pods[0]:
-            self._tx.evict(pod)
-        return np.array([self._rejection()], dtype=np.int32)
-
-    def reprieve(self, pods: Mapping[int, PodInfo]) -> Iterable[int]:
-        """Put the pod back, and remove it again if it has to stay a victim."""
-        for pod in pods.values():
-            self._tx.reprieve(pod, self._node_name)
-            if self._rejection():
-                self._tx.evict(pod)
-                return list(pods)
-        return []

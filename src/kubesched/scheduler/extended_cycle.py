@@ -20,7 +20,8 @@ from kubesched.framework.evaluation import FeasibleNodes
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error, unschedulable
 from kubesched.plugins.default_preemption import NARROWED, DefaultPreemption
-from kubesched.plugins.verdicts import Candidate, importance
+from kubesched.plugins.lower_pods import importance
+from kubesched.plugins.verdicts import Candidate
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.extenders import Extenders, Victims
 

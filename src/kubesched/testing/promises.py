@@ -22,6 +22,7 @@ from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.cluster.resources import Requests
 from kubesched.errors import InvariantError
 from kubesched.framework.attempt_error import AttemptError
+from kubesched.framework.count_bounds import BoundedRows, numbered
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.detail import Detail
 from kubesched.framework.diagnosis import Diagnosis
@@ -42,6 +43,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.runtime import Framework
 from kubesched.framework.scoring import Scores
 from kubesched.framework.status import Code
+from kubesched.framework.status_book import StatusBook
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.testing.asking import Asker, rows_in_use
 from kubesched.testing.full_evaluation import decide_fully
@@ -206,6 +208,25 @@ def check_row_filter(trial: PluginTrial) -> None:
         if reject is not None:
             said = {table.name_at(row): reject(row) for row in rows_in_use(table).tolist()}
             trial.compare(said, expected, "row_filter instead of filter", pod=pod)
+
+
+@PROMISES.by(Filter, where=lambda cls: getattr(cls, "bounds_counts", False))
+def check_count_bounds(trial: PluginTrial) -> None:
+    """With bounds_counts, the rows outside of the bounds are those that `filter` rejects."""
+    plugin, cluster, rows = trial.plugin_as(Filter), trial.cluster, rows_in_use(trial.table)
+    for pod in trial.pods():
+        expected, state = trial.asker.ask(pod).rejections, CycleState()
+        if not expected:
+            continue
+        nodes, book = NodeRows(trial.table, rows), StatusBook()
+        found = numbered(book, 0, "", plugin.count_bounds(state, pod, nodes))
+        bounded = BoundedRows(cluster, rows, found)
+        numbers = bounded.rejections(bounded.counts).tolist()
+        said = {
+            trial.table.name_at(row): book.statuses[number] if number else None
+            for row, number in zip(rows.tolist(), numbers, strict=True)
+        }
+        trial.compare(said, expected, "count_bounds instead of filter", pod=pod)
 
 
 @PROMISES.by(RowScore)

@@ -26,10 +26,11 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from kubesched.plugins.verdicts import Candidate, Found, choose, importance
+from kubesched.plugins.lower_pods import importance
+from kubesched.plugins.verdicts import Candidate, Found, choose
 from kubesched.plugins.victims import VictimSearch
 from tests.support.evaluating import feasible_rows
-from tests.support.objects import container, host_port, must, node, pod, pod_term, spread_over
+from tests.support.objects import host_port, must, node, pod, pod_term, spread_over
 from tests.support.scheduling import Lab
 
 GPU = "example.com/gpu"
@@ -100,7 +101,7 @@ def search(lab: Lab, preemptor: Pod, *, rows: Sequence[int] | None = None, enoug
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every rule holds on all paths."""
     if request.param == "one by one":
-        monkeypatch.setattr(Evaluator, "is_row_local", lambda self, state: False)
+        monkeypatch.setattr(Evaluator, "is_arithmetic", lambda self, state: False)
 
 
 every_way = pytest.mark.usefixtures("path")
@@ -296,7 +297,8 @@ def test_pods_on_other_nodes_matter_to_pods_that_keep_away_from_them() -> None:
 def test_pods_alike_share_a_search_until_something_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Even where other nodes matter: many pods may wait that no eviction helps."""
+    """Even where each node has its own transaction: many may wait that no eviction helps."""
+    monkeypatch.setattr(Evaluator, "is_arithmetic", lambda self, state: False)
     asked: list[str] = []
     evaluate = Evaluator.number_on
 
@@ -429,8 +431,10 @@ NODES = st.lists(
         cpu=st.sampled_from(["1", "2", "4"]),
         pods=st.sampled_from([1, 3, 110]),
         resources=st.sampled_from([None, {GPU: "1"}, {GPU: "2"}]),
-        labels=st.sampled_from([None, {"disk": "ssd"}]),
-        zone=st.sampled_from(["a", "b"]),
+        labels=st.sampled_from(
+            [None, {"disk": "ssd"}, {names.LABEL_HOSTNAME: "x"}, {names.LABEL_HOSTNAME: "y"}]
+        ),
+        zone=st.sampled_from(["a", "a", "b", "b", None]),
         taints=st.sampled_from([(), (), ("dedicated:NoSchedule",)]),
         unschedulable=st.sampled_from([False, False, False, True]),
     ),
@@ -478,29 +482,49 @@ ASKING = st.builds(
     ports=st.sampled_from([(), (), (80,)]),
     node_selector=st.sampled_from([None, None, {"disk": "ssd"}]),
 )
-SOCIABLE = st.sampled_from(
-    [
-        pod(
-            "away",
-            cpu="1",
-            priority=5,
-            labels={"app": "web"},
-            away_from=must(pod_term(names.LABEL_ZONE, app="web")),
+ZONE_OR_HOST = st.sampled_from([names.LABEL_ZONE, names.LABEL_HOSTNAME])
+TERMS = st.builds(
+    lambda key, app: pod_term(key, app=app), ZONE_OR_HOST, st.sampled_from(["web", "db"])
+)
+#: what a pod requires of other pods, or of where they are
+RELATIONS = st.fixed_dictionaries(
+    {
+        "away_from": st.none() | st.builds(must, TERMS),
+        "near": st.none() | st.none() | st.builds(must, TERMS) | st.builds(must, TERMS, TERMS),
+        "spread": st.lists(
+            st.builds(
+                lambda key, app, skew, **more: replace(
+                    spread_over(key, max_skew=skew, app=app), **more
+                ),
+                ZONE_OR_HOST,
+                st.sampled_from(["web", "db"]),
+                skew=st.integers(1, 2),
+                min_domains=st.sampled_from([None, None, 2, 3]),
+                node_affinity_policy=st.sampled_from(["Honor", "Ignore"]),
+                node_taints_policy=st.sampled_from(["Honor", "Ignore"]),
+            ),
+            max_size=2,
         ),
-        pod(
-            "near",
-            priority=5,
-            containers=[container(cpu="1")],
-            near=must(pod_term(names.LABEL_ZONE, app="db")),
-        ),
-        pod(
-            "spread",
-            cpu="1",
-            priority=5,
-            labels={"app": "web"},
-            spread=[spread_over(names.LABEL_ZONE, app="web")],
-        ),
-    ]
+    }
+)
+#: a pod that other nodes matter to
+SOCIABLE = st.builds(
+    lambda app, relations, **more: pod("preemptor", labels={"app": app}, **relations, **more),
+    st.sampled_from(["web", "db", "other"]),
+    RELATIONS,
+    cpu=st.sampled_from(["100m", "1", "2"]),
+    priority=st.sampled_from([1, 5, 10]),
+    node_selector=st.sampled_from([None, None, None, {"disk": "ssd"}]),
+)
+#: pods with relations, on a node or nominated to it
+RELATED = st.lists(
+    st.tuples(
+        st.sampled_from(NODE_NAMES),
+        st.sampled_from(["web", "db"]),
+        st.sampled_from([0, 5, 10]),
+        RELATIONS,
+    ),
+    max_size=5,
 )
 
 
@@ -552,12 +576,11 @@ def test_all_rows_together_find_what_rows_one_by_one_find(
     rows = lab.cluster.table.order.rows().tolist()
     lab.feasible(asking)  # plans and counters that the search may use are there
     before = traces(lab)
-    with patch.object(Evaluator, "is_row_local", lambda self, state: True):
-        together = search(lab, asking, rows=rows)
-        assert traces(lab) == before
-        each_alone = [search(lab, asking, rows=[row]) for row in rows]
-        assert traces(lab) == before
-    with patch.object(Evaluator, "is_row_local", lambda self, state: False):
+    together = search(lab, asking, rows=rows)
+    assert traces(lab) == before
+    each_alone = [search(lab, asking, rows=[row]) for row in rows]
+    assert traces(lab) == before
+    with patch.object(Evaluator, "is_arithmetic", lambda self, state: False):
         alone = search(lab, asking, rows=rows)
         assert traces(lab) == before
 
@@ -572,24 +595,41 @@ def test_all_rows_together_find_what_rows_one_by_one_find(
     nodes=NODES,
     pods=st.lists(PLACED, max_size=10),
     budgets=BUDGETS,
-    nominated=NOMINATED,
+    related=st.tuples(RELATED, RELATED),
     asking=SOCIABLE,
 )
-@settings(max_examples=50)
-def test_a_search_with_a_view_to_other_nodes_leaves_no_traces_either(
+@settings(max_examples=300)
+def test_counts_find_what_transactions_find(
     nodes: list[Node],
     pods: list[dict[str, Any]],
     budgets: list[PodDisruptionBudget],
-    nominated: list[tuple[str, str, int]],
+    related: tuple[list[Any], list[Any]],
     asking: Pod,
 ) -> None:
-    lab = lab_of(nodes, pods, budgets, nominated)
+    lab, (placed_with, nominated_with) = lab_of(nodes, pods, budgets, []), related
+    for number, (on, app, priority, relations) in enumerate(placed_with):
+        lab.cluster.put_pod(placed(f"r{number}", on=on, app=app, priority=priority, **relations))
+    for number, (on, app, priority, relations) in enumerate(nominated_with):
+        promised = pod(f"n{number}", cpu="1", priority=priority, labels={"app": app}, **relations)
+        lab.cluster.nominator.nominate(lab.pending(promised), on)
     lab.feasible(asking)
-    before = traces(lab)
-    found = search(lab, asking, rows=lab.cluster.table.order.rows().tolist())
-
+    before, rows = traces(lab), lab.cluster.table.order.rows().tolist()
+    with patch.object(Evaluator, "is_arithmetic", lambda self, state: False):
+        expected, why = search(lab, asking, rows=rows), diagnosed(lab, asking)
     assert traces(lab) == before
-    assert {*found.victims, *found.refusals} == {each.metadata.name for each in nodes}
+
+    assert search(lab, asking, rows=rows) == expected
+    assert diagnosed(lab, asking) == why
+    assert traces(lab) == before
+    assert {*expected.victims, *expected.refusals} == {each.metadata.name for each in nodes}
+
+
+def diagnosed(lab: Lab, asking: Pod) -> object:
+    """Where a pod fits, or why it does not."""
+    found = lab.framework.evaluator.look(CycleState(), lab.pending(asking))
+    if not isinstance(found, Diagnosis):
+        return found.rows().tolist()
+    return [found.status_of(row) for row in lab.cluster.table.order.rows().tolist()]
 
 
 # --- what is kept from one search to the next -------------------------------------------------

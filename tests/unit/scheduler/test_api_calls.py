@@ -121,8 +121,8 @@ def test_the_pods_on_a_node_are_read_in_pages_from_the_last_start_on() -> None:
                 yield ListPage(
                     items=[pod(name, node="n1") for name in names],
                     bad=[],
+                    waiting=0,
                     resource_version="7",
-                    next_page="",
                     first=first,
                 )
 

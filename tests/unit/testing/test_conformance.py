@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
+from kubesched.framework.count_bounds import CountBounds
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.detail import Detail
 from kubesched.framework.domain_scores import DomainScores
@@ -192,6 +193,21 @@ class TwoScores(RowScore):
 
     def row_scorer(self, signature: PodSignature, table: NodeTable) -> Callable[[int], int]:
         return lambda row: min(int(table.pod_count[row]), 99) + 1
+
+
+class WrongBounds(Filter):
+    """Has `count_bounds` that reject all nodes."""
+
+    name = "WrongBounds"
+    bounds_counts = True
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+        return ALL_PASS
+
+    def count_bounds(
+        self, state: CycleState, pod: PodInfo, nodes: NodeRows
+    ) -> Sequence[CountBounds]:
+        return [CountBounds(None, np.full(len(nodes), -1), FULL)]
 
 
 class CountsNodes(Score, Normalize):
@@ -429,6 +445,7 @@ BROKEN: list[tuple[type[Plugin], str, str]] = [
     (NotOnlyVolumes, "only_with_volumes", "said Success, expected Skip"),
     (TwoFilters, "row_filter", "row_filter instead of filter: said None, expected"),
     (TwoScores, "row_scorer", "row_scorer instead of score: said "),
+    (WrongBounds, "count_bounds", "count_bounds instead of filter: said "),
     (CountsNodes, "domain_scores", "normalized by domain instead of by node: said"),
     (AboveAverage, "depends_on_min_max", "normalize makes "),
     (TooHigh, "score_range", "returns an invalid score"),

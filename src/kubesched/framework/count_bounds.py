@@ -1,0 +1,141 @@
+"""Filters about pods, as bounds on how many pods of each row are counted.
+
+Topology spread and inter-pod affinity compare counts of pods by domain. As long as nothing changes
+on other rows, what they say of a row depends on its own pods alone:
+
+    count of the domain = pods on other rows + pods on the row      ──>      least <= count <= most
+
+So a row with other pods than it has, as preemption and nominated pods suppose, is rejected or not
+by arithmetic on its counts, like its requests; and a result for a row stays valid until its bounds
+change, although pods on other rows do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.row_counter import RowCounter
+from kubesched.framework.status import Status
+from kubesched.framework.status_book import StatusBook
+
+#: More pods than there are.
+UNLIMITED: Final = 1 << 40
+
+
+class CountBounds(Struct, frozen=True, eq=False):
+    """Rows that pass, by how many of their pods are counted."""
+
+    #: None counts no pod
+    counter: RowCounter | None
+    #: [element], the highest count of a row that passes; negative: none does
+    most: Int64Array
+    status: Status
+    #: [element], the lowest count of a row that passes; None: 0
+    least: Int64Array | None = None
+
+
+class NumberedBounds(Struct, frozen=True, eq=False):
+    """Bounds of one filter, and the number of their status in the book."""
+
+    number: int
+    bounds: CountBounds
+
+
+def numbered(
+    book: StatusBook, order: int, plugin: str, bounds: Iterable[CountBounds]
+) -> list[NumberedBounds]:
+    """Number the statuses of the filter at position `order`."""
+    return [NumberedBounds(book.number(order, each.status.by(plugin)), each) for each in bounds]
+
+
+class BoundedRows:
+    """The bounds of all filters on the counts of some rows, in the order of the filters.
+
+    Counts are arrays [bounds, element].
+    """
+
+    def __init__(self, cluster: Cluster, rows: IndexArray, found: Sequence[NumberedBounds]) -> None:
+        size = cluster.table.size
+        self.rows = rows
+        self._numbers = [each.number for each in found]
+        self._counters = [each.bounds.counter for each in found]
+        shape = len(found), len(rows)
+        #: of the rows as they are
+        self.counts: Int64Array = np.zeros(shape, dtype=np.int64)
+        self._most: Int64Array = np.zeros(shape, dtype=np.int64)
+        self._least: Int64Array = np.zeros(shape, dtype=np.int64)
+        for place, each in enumerate(found):
+            if each.bounds.counter is not None:
+                self.counts[place] = each.bounds.counter.counts(size)[rows]
+            self._most[place] = each.bounds.most
+            if each.bounds.least is not None:
+                self._least[place] = each.bounds.least
+        self._size = size
+        #: (labels, terms) → which bounds count pods that have these
+        self._counting: dict[tuple[int, int], list[int]] = {}
+        #: of pods nominated to the rows
+        self.reserved: Int64Array = np.zeros(shape, dtype=np.int64)
+
+    @property
+    def counted(self) -> tuple[object, ...]:
+        """What is counted, for each of the bounds."""
+        return tuple(None if each is None else each.counted for each in self._counters)
+
+    def counting(self, pod: PodInfo) -> list[int]:
+        """Return which bounds count a pod."""
+        key = id(pod.labels), id(pod.terms)
+        found = self._counting.get(key)
+        if found is None:
+            counters = enumerate(self._counters)
+            found = [place for place, each in counters if each is not None and each.counts_pod(pod)]
+            self._counting[key] = found
+        return found
+
+    def reserve(self, nominated: Iterable[tuple[int, Iterable[PodInfo]]]) -> None:
+        """Count pods that are nominated to rows, in addition to those that are there."""
+        elements = np.full(self._size, -1, dtype=np.intp)
+        elements[self.rows] = np.arange(len(self.rows))
+        for row, pods in nominated:
+            element = elements.item(row)
+            if element >= 0:
+                for pod in pods:
+                    for place in self.counting(pod):
+                        self.reserved[place, element] += 1
+
+    def context(self) -> Int64Array:
+        """Return all that other rows have to do with each row: [value, element].
+
+        Bounds that are out of reach of the pods on a row, nominated ones included, are cut off.
+        """
+        reach = self.counts + self.reserved
+        return np.concatenate((np.clip(self._least, 0, reach + 1), np.clip(self._most, -1, reach)))
+
+    def never_reject(self) -> BoolArray:
+        """Return which rows pass whichever of their pods are removed."""
+        found: BoolArray = np.logical_and.reduce(
+            (self._least <= 0) & (self.counts + self.reserved <= self._most)
+        )
+        return found
+
+    def passes(self, counts: Int64Array, elements: IndexArray) -> BoolArray:
+        """Tell whether rows pass with such counts, with and without their nominated pods."""
+        found: BoolArray = np.logical_and.reduce(
+            (self._least[:, elements] <= counts)
+            & (counts + self.reserved[:, elements] <= self._most[:, elements])
+        )
+        return found
+
+    def rejections(self, counts: Int64Array) -> Int32Array:
+        """Return the number of each row's first rejection with such counts, 0 for none."""
+        result = np.zeros(len(self.rows), dtype=np.int32)
+        outside = (counts > self._most) | (counts < self._least)
+        for number, rejected in zip(reversed(self._numbers), outside[::-1], strict=True):
+            result[rejected] = number
+        return result
