@@ -85,7 +85,7 @@ def test_sums_of_many_domains_are_those_of_their_rows(
     each_its_own = [node(f"m{number}", zone=f"m{number}") for number in range(100)]
     for nodes in (several, [*each_its_own, node("without")]):
         table = cluster_of(*nodes).table
-        zones, counter = Domains(table, ZONE), RowCounter()
+        zones, counter = Domains(table, ZONE), Tally()
         if asked_first:
             counter.hit(zones)
         for number, changed in enumerate(changes):
@@ -105,7 +105,7 @@ def test_sums_of_many_domains_are_those_of_their_rows(
 
 def test_sums_of_few_rows_by_host_are_not_stored() -> None:
     table = cluster_of(*(node(f"n{number}", zone=str(number)) for number in range(100))).table
-    hosts, counter = Domains(table, ZONE), RowCounter()
+    hosts, counter = Domains(table, ZONE), Tally()
     counter.add(7, 1)
     before = counter.nbytes
 
@@ -116,7 +116,7 @@ def test_sums_of_few_rows_by_host_are_not_stored() -> None:
 
 def test_counters_share_the_mask_of_the_domains_where_they_have_pods() -> None:
     table = cluster_of(node("a", zone="1"), node("b", zone="2"), node("c", zone="2")).table
-    zones, one, other, third = Domains(table, ZONE), RowCounter(), RowCounter(), RowCounter()
+    zones, one, other, third = Domains(table, ZONE), Tally(), Tally(), Tally()
     one.add(row(table, "b"), 1)
     other.add(row(table, "c"), 5)
     third.add(row(table, "a"), 1)
