@@ -100,10 +100,6 @@ class PodRelations:
         #: cached while there are pods with these terms
         self._known: WeakKeyDictionary[PodTerms, Memo[tuple[TermCounter, ...], Relations]]
         self._known = WeakKeyDictionary()
-        counters = table.term_counters
-        self._selections: Memo[tuple[AffinityTerm, ...], Selection] = Memo(
-            self._selection_of_all, stamp=lambda: counters.epoch
-        )
 
     def of(self, pod: PodInfo) -> Relations:
         """Return the current relations of a pod."""
@@ -169,7 +165,7 @@ class PodRelations:
 
     def _counter(self, terms: tuple[AffinityTerm, ...]) -> PodCounter:
         """Return the counter of existing pods that all of a pod's own terms select."""
-        return self._table.pod_counter(self._selections.of(terms))
+        return self._table.pod_counter(self._selection_of_all(terms))
 
     def _selection_of_all(self, terms: Sequence[AffinityTerm]) -> Selection:
         if any(each.selector.nothing for each in terms):
