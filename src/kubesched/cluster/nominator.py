@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubesched.cluster.incremental import Log
+from kubesched.cluster.incremental import NAMES_LENGTH, Log
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
 
@@ -22,7 +22,7 @@ class Nominator:
         #: uid → node name
         self._node_of: dict[str, str] = {}
         #: names of nodes whose nominations changed
-        self.changes: Log[str] = Log()
+        self.changes: Log[str] = Log(NAMES_LENGTH)
 
     def __len__(self) -> int:
         return len(self._node_of)
