@@ -81,7 +81,10 @@ class Disruptions:
         self._undo_after(1.0, 15.0, lambda: replica.send(signal.SIGCONT))
 
     def _starve(self) -> None:
+        # Not while it starts: that would only show that Python cannot load its libraries then.
         replica = self._rng.choice(self._replicas)
+        if not replica.has_begun:
+            return
         replica.starve()
         self._undo_after(1.0, 10.0, replica.feed)
 

@@ -69,6 +69,8 @@ class Replica:
             flags.append(f"--record={self._recording}")
         self._command = [*program, *flags]
         self._process: Process | None = None
+        #: how much it had logged when it was started last
+        self._logged = 0
         #: copy what it logs, one for each of its lives
         self._copying: list[subprocess.Popen[bytes]] = []
         #: how often it ended by itself
@@ -82,13 +84,14 @@ class Replica:
     def start(self) -> None:
         """Start it; it logs through a pipe, which is never full when the disk is."""
         with self.log.open("ab") as log:
+            self._logged = log.tell()
             copying = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=log)
         self._copying.append(copying)
         assert copying.stdin is not None
         with copying.stdin as pipe:
-            log = Path(f"/dev/fd/{pipe.fileno()}")
+            into = Path(f"/dev/fd/{pipe.fileno()}")
             self._process = spawn(
-                self._name, self._command, log=log, cwd=_ROOT, environment=environment()
+                self._name, self._command, log=into, cwd=_ROOT, environment=environment()
             )
 
     def keep_alive(self) -> None:
@@ -130,6 +133,13 @@ class Replica:
         """Let its system clock be off by some seconds, now and after restarts."""
         if self._clock is not None:
             set_clock(self._clock, off_s)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has logged something since it was started last."""
+        with self.log.open("rb") as log:
+            log.seek(self._logged)
+            return any(line[:1] in (b"I", b"E", b"W") for line in log)
 
     def starve(self) -> None:
         """Give it no more memory than it has."""

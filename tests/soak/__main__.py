@@ -53,9 +53,9 @@ async def soak(options: argparse.Namespace) -> Verdict:
     title = f"{load.pods_per_second:g} pods per second come and go, on {load.nodes} nodes"
     async with contextlib.AsyncExitStack() as stack:
         subjects: list[Subject] = []
-        for each in candidates:
-            subjects.append(await stack.enter_async_context(subject(each, load)))
-            print(f"{each.name}: process {subjects[-1].process.popen.pid}", flush=True)
+        for candidate in candidates:
+            subjects.append(await stack.enter_async_context(subject(candidate, load)))
+            print(f"{candidate.name}: process {subjects[-1].process.popen.pid}", flush=True)
         try:
             await _sample(subjects, options, title)
         finally:

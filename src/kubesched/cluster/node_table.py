@@ -321,7 +321,9 @@ class NodeTable:
         self.pod_count = grown(self.pod_count, (capacity,))
         self.valid = grown(self.valid, (capacity,), fill=False)
         self.unschedulable = grown(self.unschedulable, (capacity,), fill=False)
-        for column in (self.taints, self.features, *self._labels.values()):
+        self.taints.grow(capacity)
+        self.features.grow(capacity)
+        for column in self._labels.values():
             column.grow(capacity)
         self._capacity = capacity
         self.shown = self._show()
