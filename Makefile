@@ -7,8 +7,9 @@ BIN     := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 DEV     := $(VENV)/.dev
 VECTORS ?= tests/conformance/vectors
+HOURS   ?= 2
 
-.PHONY: demo test test-slow chaos certify fuzz lint format bench envtest envtest-older browser conformance \
+.PHONY: demo test test-slow chaos soak certify fuzz lint format bench envtest envtest-older browser conformance \
 	image-test dist reproducible lint-release clean
 
 $(RUNTIME): pyproject.toml
@@ -26,7 +27,7 @@ demo: $(RUNTIME)
 	@$(BIN)/kubesched demo $(ARGS)
 
 test: $(DEV)
-	$(BIN)/python -m pytest tests/unit tests/conformance tests/chaos tests/certify tests/fuzz --numprocesses 2 --quiet $(ARGS)
+	$(BIN)/python -m pytest tests/unit tests/conformance tests/chaos tests/soak tests/certify tests/fuzz --numprocesses 2 --quiet $(ARGS)
 	@$(MAKE) --no-print-directory envtest
 	$(BIN)/python -m pytest tests/integration -m 'not slow' --quiet $(ARGS)
 
@@ -53,6 +54,11 @@ browser:
 # Schedulers through faults, ours and the real one; a judge looks at every state that etcd had.
 chaos: $(DEV) envtest
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+# A scheduler for hours in a cluster that never rests: its memory must not grow. `make soak HOURS=2`,
+# `make soak HOURS=1 ARGS='--pods-per-second 0'` for an idle cluster.
+soak: $(DEV) envtest
+	@$(BIN)/python -m tests.soak --hours $(HOURS) $(ARGS)
 
 # Random cases asked of kube-scheduler and of ours: `make certify ARGS='--minutes 60 --seed 1'` for
 # all themes, `make certify ARGS='--theme volumes --seed 17 --seeds 1'` for one case again.

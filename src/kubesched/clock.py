@@ -23,6 +23,21 @@ class RealClock:
     time = staticmethod(time.time)
 
 
+class SteadyClock:
+    """Seconds since the epoch, carried on from the start by the monotonic clock.
+
+    Jumps of the system's clock do not reach it: it is for waiting, and for what came first.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.monotonic = clock.monotonic
+        self._start = clock.time() - clock.monotonic()
+
+    def time(self) -> float:
+        """Seconds since the epoch, had the system's clock not been set since the start."""
+        return self._start + self.monotonic()
+
+
 class VirtualClock:
     """A clock that stands still until it is advanced."""
 

@@ -15,6 +15,8 @@ from .schedulers import Replica
 
 #: Between two disruptions.
 PAUSE_SECONDS: Final = (2.0, 8.0)
+#: A clock is off by up to a minute, an hour or a day, either way.
+CLOCK_JUMPS_S: Final = (60.0, 3600.0, 86_400.0)
 
 
 class Disruptions:
@@ -39,7 +41,12 @@ class Disruptions:
             "etcd killed": self._kill_etcd,
             "certificate swapped": self._swap_certificate,
             "connections broken": self._break_connections,
+            "memory short": self._starve,
         }
+        if all(each.has_clock for each in replicas):
+            self._kinds["clock set"] = self._set_clock
+        if all(each.records for each in replicas):
+            self._kinds["disk full"] = self._fill_disk
 
     def step(self) -> None:
         """Disrupt something if it is time, and undo what was long enough."""
@@ -59,6 +66,8 @@ class Disruptions:
         for _, undo in self._later:
             undo()
         self._later = []
+        for each in self._replicas:
+            each.set_clock(0.0)
 
     def _undo_after(self, least_s: float, most_s: float, undo: Callable[[], None]) -> None:
         self._later.append((time.monotonic() + self._rng.uniform(least_s, most_s), undo))
@@ -70,6 +79,21 @@ class Disruptions:
         replica = self._rng.choice(self._replicas)
         replica.send(signal.SIGSTOP)
         self._undo_after(1.0, 15.0, lambda: replica.send(signal.SIGCONT))
+
+    def _starve(self) -> None:
+        # Not while it starts: that would only show that Python cannot load its libraries then.
+        replica = self._rng.choice(self._replicas)
+        if not replica.has_begun:
+            return
+        replica.starve()
+        self._undo_after(1.0, 10.0, replica.feed)
+
+    def _set_clock(self) -> None:
+        off_s = self._rng.choice(CLOCK_JUMPS_S) * self._rng.uniform(-1.0, 1.0)
+        self._rng.choice(self._replicas).set_clock(off_s)
+
+    def _fill_disk(self) -> None:
+        self._rng.choice(self._replicas).fill_disk()
 
     def _kill_apiserver(self) -> None:
         self._plane.kill_apiserver()

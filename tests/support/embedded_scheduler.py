@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kubesched.app import App
 from kubesched.client.access import ClusterAccess
+from kubesched.clock import Clock
 from kubesched.config import loading
 from kubesched.config.features import FeatureGates
 from kubesched.embedded.cluster import EmbeddedCluster
@@ -77,6 +78,7 @@ async def scheduler(
     observer: SchedulerObserver | None = None,
     tracer: AttemptTracer | None = None,
     gates: Mapping[str, bool] | None = None,
+    clock: Clock | None = None,
     options: EngineOptions | None = None,
 ) -> AsyncIterator[Harness]:
     """Run the default profile with more plugins, or `profiles`."""
@@ -105,6 +107,7 @@ async def scheduler(
             metrics=metrics,
             observer=observer,
             tracer=tracer,
+            clock=clock,
             options=options or EngineOptions(seed=1),
         )
         task = asyncio.create_task(app.run())

@@ -38,7 +38,7 @@ TOPICS = {
     "test_views.py": "everything that follows the cluster, at once",
 }
 #: Packages that are commands as well, and as such whole: their modules may be asked from outside.
-COMMANDS = {"tests.certify", "tests.chaos", "tests.conformance", "tests.documents"}
+COMMANDS = {"tests.certify", "tests.chaos", "tests.conformance", "tests.documents", "tests.soak"}
 
 
 def modules_beside(test_file: str) -> set[str]:

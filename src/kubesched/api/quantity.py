@@ -33,7 +33,8 @@ MAX_TEXT_LENGTH: Final = 1024
 #: Limit of digits before the decimal point.
 MAX_INTEGER_DIGITS: Final = 64
 
-_CACHE_SIZE: Final = 65536
+#: Enough for the sizes in use; more would be memory for sizes that never come again.
+_CACHE_SIZE: Final = 8192
 _SHOWN_LENGTH: Final = 80
 
 _NANO_DIGITS: Final = 9

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from kubesched.errors import KubeschedError
 
@@ -30,7 +30,11 @@ def run(main: Callable[[], Coroutine[object, object, None]]) -> int:
     except KubeschedError as failed:
         print(f"Error: {failed}", file=sys.stderr)
         return 1
+    except MemoryError:
+        _end_without_memory()
     except BaseExceptionGroup as group:
+        if group.subgroup(MemoryError) is not None:
+            _end_without_memory()
         ours, others = group.split(KubeschedError)
         if ours is None or others is not None:
             raise
@@ -70,10 +74,21 @@ def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> 
     shutdown, and finds the socket closed.
     """
     error = context.get("exception")
+    if isinstance(error, MemoryError):
+        _end_without_memory()
     if isinstance(error, RuntimeError) and str(error).endswith(_CLOSED):
         _log.debug("%s: %s", context.get("message"), error)
     else:
         loop.default_exception_handler(context)
+
+
+def _end_without_memory() -> NoReturn:
+    """End the process as a kill would: what it knows may be half changed, and ending takes memory.
+
+    A kubelet starts it again.
+    """
+    os.write(sys.stderr.fileno(), b"Error: out of memory\n")
+    os._exit(1)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

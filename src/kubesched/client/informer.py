@@ -300,6 +300,8 @@ class Informer(Generic[T]):
                 handler.on_update(change.old, change.new)
             else:
                 handler.on_delete(change.object)
+        except MemoryError:
+            raise  # its state may be half changed: only another process can go on
         except Exception:  # noqa: BLE001 - a handler's bug must not affect the others
             obj = change.new if isinstance(change, Updated) else change.object
             _log.exception(
@@ -313,6 +315,8 @@ class Informer(Generic[T]):
         self._unreadable[bad.namespace, bad.name] = bad.error
         try:
             self._on_bad_object(bad)
+        except MemoryError:
+            raise
         except Exception:  # noqa: BLE001 - as with handlers
             _log.exception("%s: the callback for unreadable objects failed", self._resource)
 

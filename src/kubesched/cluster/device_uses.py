@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from kubesched.api import quantity
 from kubesched.api.resource import DeviceRequestAllocationResult
 from kubesched.cluster.device_table import DeviceKey
-from kubesched.cluster.incremental import Log
+from kubesched.cluster.incremental import NAMES_LENGTH, Log
 from kubesched.cluster.numbering import Numbering
 from kubesched.errors import ObjectError, require
 
@@ -58,7 +58,7 @@ class DeviceUses:
     def __init__(self) -> None:
         self._uses: dict[DeviceKey, DeviceUse] = {}
         #: pools of which a device was taken or given back
-        self.changes: Log[PoolKey] = Log()
+        self.changes: Log[PoolKey] = Log(NAMES_LENGTH)
         #: pool → how often that happened
         self._versions: dict[PoolKey, int] = {}
         #: (dedicated, shared, what the shares take) → its number

@@ -23,7 +23,7 @@ from kubesched.cluster.device_pools import Pool, PoolRules, PoolSlice
 from kubesched.cluster.device_table import DeviceTable
 from kubesched.cluster.device_uses import DeviceUses, PoolKey
 from kubesched.cluster.extended_resources import ExtendedResources
-from kubesched.cluster.incremental import Log
+from kubesched.cluster.incremental import NAMES_LENGTH, Log
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.object_store import NamedStore
 from kubesched.cluster.resource_claims import ResourceClaims
@@ -54,7 +54,7 @@ class Devices:
         #: name of a rule → the selector and the taint that devices have of it
         self._rules: dict[str, DeviceTaintRule] = {}
         #: pools of which slices, devices or taints changed
-        self.pool_changes: Log[PoolKey] = Log()
+        self.pool_changes: Log[PoolKey] = Log(NAMES_LENGTH)
         #: by the rules of the feature gates → the pools, and which nodes see them
         self._pools: dict[PoolRules, dict[PoolKey, Pool]] = {}
         self._visible: dict[PoolRules, VisibleDevices] = {}

@@ -34,6 +34,8 @@ D = TypeVar("D", bound=np.generic)
 
 #: A log holds at least half as many changes; a view that missed more is rebuilt.
 LOG_LENGTH: Final = 65_536
+#: The same of a log that keeps names of objects, which may be gone: each holds 200 bytes.
+NAMES_LENGTH: Final = 8_192
 #: Above this share of changed rows (1 in N), evaluating all rows at once is cheaper.
 SPARSE: Final = 4
 #: Up to this many rows, evaluating them one by one is cheaper than as an array.

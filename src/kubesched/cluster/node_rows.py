@@ -7,11 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from kubesched.api.core import Taint
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array, Rows
-from kubesched.cluster.vocabulary import Lookup
 
 if TYPE_CHECKING:
     from kubesched.cluster.node_table import NodeTable
@@ -102,14 +99,6 @@ class NodeRows:
     def non_zero_requested(self, resource: int) -> Int64Array:
         """The same for cpu and memory, with a default for pods that request none."""
         return self.table.shown.non_zero_requested[resource, self.rows]
-
-    def by_taints(self, lookup: Lookup[tuple[Taint, ...], D]) -> npt.NDArray[D]:
-        """Evaluate a function of the node's taints."""
-        return lookup(self.table.taint_ids[self.rows])
-
-    def by_features(self, lookup: Lookup[frozenset[str], D]) -> npt.NDArray[D]:
-        """Evaluate a function of the features that the node declares."""
-        return lookup(self.table.feature_ids[self.rows])
 
     def among(self, rows: IndexArray | set[int]) -> BoolArray:
         """Whether the row is one of `rows`."""

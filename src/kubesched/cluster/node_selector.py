@@ -29,10 +29,9 @@ class LabelMatch:
         """Return which of the rows satisfy it."""
         column = nodes.table.label_column(self._requirement.key)
         lookup = self._lookup
-        if lookup is None or lookup.vocabulary is not column.vocabulary:
-            matches = self._requirement.matches_value
-            lookup = self._lookup = Lookup(column.vocabulary, matches, np.bool_)
-        return lookup(column.ids[nodes.rows])
+        if lookup is None or lookup.column is not column:
+            lookup = self._lookup = Lookup(column, self._requirement.matches_value, np.bool_)
+        return lookup(nodes.rows)
 
 
 def match_name(requirement: Requirement, nodes: NodeRows) -> BoolArray:

@@ -16,7 +16,7 @@ import numpy as np
 from kubesched.api import names
 from kubesched.api.core import Node, Taint
 from kubesched.api.requests import node_allocatable
-from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array, grown, read_only
+from kubesched.cluster.arrays import BoolArray, Int64Array, grown, read_only
 from kubesched.cluster.domains import Domains
 from kubesched.cluster.float_resource import FloatResource
 from kubesched.cluster.images import Images, image_sizes
@@ -30,22 +30,16 @@ from kubesched.cluster.ports import HostPorts
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.resources import CPU, MEMORY, Requests, ResourceIndex
 from kubesched.cluster.term_counters import TermCounters
-from kubesched.cluster.vocabulary import Vocabulary
+from kubesched.cluster.vocabulary import ValueColumn
 from kubesched.cluster.volume_uses import VolumeUses
 from kubesched.errors import InvariantError, require
 
 FIRST_CAPACITY = 64
-#: A label column is dropped, and rebuilt on demand, when it has seen this many times more values
-#: #: than there are rows.
-STALE_VALUES_FACTOR = 4
+#: With more label columns than that, all are dropped, and rebuilt on demand: selectors of pods may
+#: name any label.
+MOST_LABELS = 1024
 
-
-class LabelColumn:
-    """One label key: the id of each row's value, 0 where the label is absent."""
-
-    def __init__(self, capacity: int) -> None:
-        self.vocabulary: Vocabulary[str | None] = Vocabulary(None)
-        self.ids: Int32Array = np.zeros(capacity, dtype=np.int32)
+LabelColumn = ValueColumn[str | None]
 
 
 class NodeTable:
@@ -79,11 +73,8 @@ class NodeTable:
         self.unschedulable: BoolArray = np.zeros(FIRST_CAPACITY, np.bool_)
         #: the same columns as read-only views
         self.shown = self._show()
-        #: ids into `taint_sets` and `feature_sets`
-        self.taint_ids: Int32Array = np.zeros(FIRST_CAPACITY, np.int32)
-        self.feature_ids: Int32Array = np.zeros(FIRST_CAPACITY, np.int32)
-        self.taint_sets: Vocabulary[tuple[Taint, ...]] = Vocabulary(())
-        self.feature_sets: Vocabulary[frozenset[str]] = Vocabulary(frozenset())
+        self.taints: ValueColumn[tuple[Taint, ...]] = ValueColumn((), FIRST_CAPACITY)
+        self.features: ValueColumn[frozenset[str]] = ValueColumn(frozenset(), FIRST_CAPACITY)
         self._labels: dict[str, LabelColumn] = {}
         self._domains: Recent[str, Domains] = Recent(limit=256)
         #: (resource number, whether a default counts for pods that request none) → float columns
@@ -140,8 +131,8 @@ class NodeTable:
         self.nodes[row] = node
         self.valid[row] = True
         self.unschedulable[row] = node.spec.unschedulable
-        self.taint_ids[row] = self.taint_sets.id_of(node.spec.taints)
-        self.feature_ids[row] = self.feature_sets.id_of(frozenset(node.status.declared_features))
+        self.taints.put(row, node.spec.taints)
+        self.features.put(row, frozenset(node.status.declared_features))
         self._set_allocatable(row, allocatable)
         self._set_labels(row, node.metadata.labels or {})
         self.images.replace(row, old, node)
@@ -161,7 +152,8 @@ class NodeTable:
         self.valid[row] = self.unschedulable[row] = False
         # Rows without a node are evaluated along with the others, and always look the same.
         self.allocatable[:, row] = self.allowed_pods[row] = 0
-        self.taint_ids[row] = self.feature_ids[row] = 0
+        self.taints.put(row, ())
+        self.features.put(row, frozenset())
         self._set_labels(row, {})
         self._free.append(row)
         self._record_node_change(row)
@@ -250,11 +242,10 @@ class NodeTable:
         """Return the column of a label, built on first use."""
         column = self._labels.get(key)
         if column is None:
-            column = self._labels[key] = LabelColumn(self._capacity)
+            column = self._labels[key] = ValueColumn(None, self._capacity)
             for row, node in enumerate(self.nodes):
                 if node is not None and node.metadata.labels is not None:
-                    value = node.metadata.labels.get(key)
-                    column.ids[row] = column.vocabulary.id_of(value)
+                    column.put(row, node.metadata.labels.get(key))
         return column
 
     def domains(self, key: str) -> Domains:
@@ -273,15 +264,12 @@ class NodeTable:
         found.refresh()
         return found
 
-    def _is_stale(self, column: LabelColumn) -> bool:
-        """Return whether most values of a column belong to removed nodes."""
-        return len(column.vocabulary) > STALE_VALUES_FACTOR * self._capacity
-
     def _set_labels(self, row: int, labels: dict[str, str]) -> None:
-        for key, column in list(self._labels.items()):
-            column.ids[row] = column.vocabulary.id_of(labels.get(key))
-            if self._is_stale(column):
-                del self._labels[key]
+        # Only here, since whatever has looked at ids is then told that nodes have changed.
+        if len(self._labels) > MOST_LABELS:
+            self._labels.clear()
+        for key, column in self._labels.items():
+            column.put(row, labels.get(key))
 
     def _set_allocatable(self, row: int, allocatable: dict[str, int]) -> None:
         for name in allocatable:
@@ -334,10 +322,10 @@ class NodeTable:
         self.pod_count = grown(self.pod_count, (capacity,))
         self.valid = grown(self.valid, (capacity,), fill=False)
         self.unschedulable = grown(self.unschedulable, (capacity,), fill=False)
-        self.taint_ids = grown(self.taint_ids, (capacity,))
-        self.feature_ids = grown(self.feature_ids, (capacity,))
+        self.taints.grow(capacity)
+        self.features.grow(capacity)
         for column in self._labels.values():
-            column.ids = grown(column.ids, (capacity,))
+            column.grow(capacity)
         self._capacity = capacity
         self.shown = self._show()
 
@@ -381,11 +369,10 @@ class NodeTable:
             what = f"allocatable {name} in row {row}"
             require(self.allocatable[number, row] == allocatable.get(name, 0), what)
         require(self.unschedulable[row] == node.spec.unschedulable, f"unschedulable[{row}]")
-        taints = self.taint_sets.values[self.taint_ids[row]]
-        require(taints == node.spec.taints, f"taints in row {row}")
+        require(self.taints.at(row) == node.spec.taints, f"taints in row {row}")
         for key, column in self._labels.items():
-            value = column.vocabulary.values[column.ids[row]]
-            require(value == (node.metadata.labels or {}).get(key), f"label {key} in row {row}")
+            value = (node.metadata.labels or {}).get(key)
+            require(column.at(row) == value, f"label {key} in row {row}")
         for image_name in image_sizes(node):
             state = self.images.find(image_name)
             require(state is not None and row in state.rows, f"image {image_name} in row {row}")

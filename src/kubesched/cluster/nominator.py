@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from kubesched.cluster.affinity_terms import AffinityTerm
-from kubesched.cluster.incremental import Log
+from kubesched.cluster.incremental import NAMES_LENGTH, Log
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
 
@@ -26,7 +26,7 @@ class Nominator:
         #: required anti-affinity terms → number of nominated pods that carry them
         self._anti_terms: Counter[AffinityTerm] = Counter()
         #: names of nodes whose nominations changed
-        self.changes: Log[str] = Log()
+        self.changes: Log[str] = Log(NAMES_LENGTH)
 
     def __len__(self) -> int:
         return len(self._node_of)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from kubesched.api.meta import ObjectMeta
-from kubesched.cluster.incremental import Log
+from kubesched.cluster.incremental import NAMES_LENGTH, Log
 from kubesched.errors import ObjectError, require
 
 
@@ -74,7 +74,7 @@ class ObjectStore(ABC, Generic[T, K]):
         self._objects: dict[K, T] = {}
         self._indexes: list[Index[T, K]] = []
         #: keys of objects that changed
-        self.changes: Log[K] = Log() if changes is None else changes
+        self.changes: Log[K] = Log(NAMES_LENGTH) if changes is None else changes
         #: called with the key of each changed object, after the change
         self.listeners: list[Callable[[K], None]] = []
 

@@ -13,7 +13,7 @@ from kubesched.api import labels
 from kubesched.api.labels import EVERYTHING, Selector
 from kubesched.api.meta import LabelSelector, OwnerReference
 from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from kubesched.cluster.incremental import Log, Memo
+from kubesched.cluster.incremental import NAMES_LENGTH, Log, Memo
 from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.object_store import HasMeta, NamespacedStore
 from kubesched.cluster.selector_index import SelectorIndex
@@ -105,7 +105,7 @@ class Workloads:
 
     def __init__(self) -> None:
         #: log of all stores
-        self.changes: Log[tuple[str, str]] = Log()
+        self.changes: Log[tuple[str, str]] = Log(NAMES_LENGTH)
         self.services = Services(self.changes)
         self.replication_controllers: Owners[ReplicationController] = Owners(self.changes)
         self.replica_sets: Owners[ReplicaSet] = Owners(self.changes)

@@ -76,7 +76,7 @@ def _proposal(pod: Pod, kind: Kind, title: str, cost: float) -> Proposal:
 def untolerated(case: Case, pod: Pod, row: int) -> tuple[Taint, ...]:
     """Return the taints of a row that the pod does not tolerate."""
     signature = case.world.compile(pod).signature
-    taints = case.table.taint_sets.values[case.table.taint_ids[row]]
+    taints = case.table.taints.at(row)
     return tuple(
         each for each in taints if each.effect in _FORBIDDING and not signature.tolerates(each)
     )
@@ -86,7 +86,7 @@ def _tolerations(case: Case) -> Iterator[Proposal]:
     seen: set[tuple[Taint, ...]] = set()
     asked: set[int] = set()
     for row in case.reasons.rows_only_by(TaintToleration.name).tolist():
-        taint_id = int(case.table.taint_ids[row])
+        taint_id = case.table.taints.ids.item(row)
         if taint_id in asked:
             continue
         asked.add(taint_id)

@@ -178,7 +178,7 @@ class Coscheduling(QueueSort, PreEnqueue, PlacementFeasible, Reserve, Permit):
         rest_s, attempt = float(self._args.pod_group_backoff_seconds), state.group
         if not rest_s or attempt is None or state.unscored:
             return ""
-        now, members = self._clock.time(), self._groups.members(group.key)
+        now, members = self._clock.monotonic(), self._groups.members(group.key)
         self._attempts = {key: at for key, at in self._attempts.items() if at[1] + rest_s > now}
         if members.placed_count >= group.group.min_count:
             return ""

@@ -439,9 +439,9 @@ class Allocator:
 
 def can_skip(nodes: NodeRows) -> BoolArray:
     """Return which nodes declare that their kubelets can skip device operations."""
-    table = nodes.table
-    able = [OPTIONAL_NODE_OPERATIONS in each for each in table.feature_sets.values]
-    return np.array(able, dtype=np.bool_)[table.feature_ids[nodes.rows]]
+    features = nodes.table.features
+    able = [OPTIONAL_NODE_OPERATIONS in each for each in features.vocabulary.values]
+    return np.array(able, dtype=np.bool_)[features.ids[nodes.rows]]
 
 
 def _score_of(claim: ResourceClaim, allocation: AllocationResult) -> int:

@@ -57,11 +57,11 @@ class Eligibility:
                     for taint in taints
                 )
 
-            lookup = Lookup(self._table.taint_sets, all_tolerated, np.bool_)
+            lookup = Lookup(self._table.taints, all_tolerated, np.bool_)
             column = Column(
                 self._table,
                 self._table.node_changes,
-                lambda nodes: nodes.by_taints(lookup),
+                lambda nodes: lookup(nodes.rows),
             )
             self._tolerated[signature] = column
         return column.current()

@@ -109,7 +109,7 @@ class GroupReservation(PodGroupPostFilter):
         return PodGroupPostFilterResult(Status(Code.SUCCESS, (text,)), nominations)
 
     def _waited_s(self, group: GroupInfo) -> float:
-        now, uid = self._clock.time(), group.group.metadata.uid
+        now, uid = self._clock.monotonic(), group.group.metadata.uid
         self._waits = {
             each: wait for each, wait in self._waits.items() if now - wait.last < FORGOTTEN_AFTER_S
         }

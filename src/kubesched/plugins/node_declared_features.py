@@ -77,16 +77,16 @@ class NodeDeclaredFeatures(SignaturePreFilter, RowFilter):
         if lookup is None:
             needed = required_features(signature.spec)
             lookup = self._lacking[signature] = Lookup(
-                self._table.feature_sets, lambda declared: not needed <= declared, np.bool_
+                self._table.features, lambda declared: not needed <= declared, np.bool_
             )
-        return reject(nodes.by_features(lookup), UNSATISFIED)
+        return reject(lookup(nodes.rows), UNSATISFIED)
 
     def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:  # noqa: ARG002
         """Name the features that nodes do not declare."""
         needed = required_features(pod.signature.spec)
         rows_lacking: dict[frozenset[str], list[int]] = {}
         for row in nodes.row_numbers().tolist():
-            declared = self._table.feature_sets.values[self._table.feature_ids[row]]
+            declared = self._table.features.at(row)
             rows_lacking.setdefault(needed - declared, []).append(row)
         for lacking, rows in rows_lacking.items():
             names = sorted(lacking)

@@ -93,17 +93,14 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
             def forbidden(taints: TaintSet) -> bool:
                 return forbids(taints, tolerations, comparisons=comparisons)
 
-            lookup = self._forbidden[signature] = Lookup(
-                self._table.taint_sets, forbidden, np.bool_
-            )
-        return reject(nodes.by_taints(lookup), UNTOLERATED)
+            lookup = self._forbidden[signature] = Lookup(self._table.taints, forbidden, np.bool_)
+        return reject(lookup(nodes.rows), UNTOLERATED)
 
     def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:  # noqa: ARG002
         """Name the taints that the pod does not tolerate; those of most nodes first."""
         rows_with: dict[Taint, list[int]] = {}
-        sets = self._table.taint_sets.values
         for row in nodes.row_numbers().tolist():
-            for taint in self.untolerated(pod.signature, sets[self._table.taint_ids[row]]):
+            for taint in self.untolerated(pod.signature, self._table.taints.at(row)):
                 rows_with.setdefault(taint, []).append(row)
         for taint, rows in sorted(rows_with.items(), key=lambda item: -len(item[1])):
             values = {"key": taint.key, "value": taint.value, "effect": taint.effect}
@@ -134,8 +131,8 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
                     for taint in taints
                 )
 
-            lookup = self._disliked[signature] = Lookup(self._table.taint_sets, disliked, np.int64)
-        return nodes.by_taints(lookup)
+            lookup = self._disliked[signature] = Lookup(self._table.taints, disliked, np.int64)
+        return lookup(nodes.rows)
 
     @depends_on_min_max
     def normalize(self, scores: Int64Array) -> Int64Array:

@@ -396,6 +396,14 @@ class SchedulingQueue:
             for plugin in pod.rejectors
         )
 
+    def until_backoffs_end_s(self) -> float:
+        """Return the time until the next full second.
+
+        Backoffs end at full seconds, so that pods which failed in the same second become active
+        together and are ordered by priority.
+        """
+        return 1.0 - self._clock.time() % 1.0
+
     def flush_backoff(self) -> None:
         """Make pods active whose backoff is over."""
         now = self._clock.time()

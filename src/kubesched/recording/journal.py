@@ -14,7 +14,7 @@ from typing import Self
 from kubesched import KUBERNETES_VERSION, __version__
 from kubesched.api.core import Pod
 from kubesched.api.resource import AllocationResult
-from kubesched.clock import Clock
+from kubesched.clock import Clock, SteadyClock
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config import encoding
 from kubesched.config.features import FeatureGates
@@ -73,10 +73,10 @@ class Journal(SchedulerObserver):
         plugin_files: Sequence[str] = (),
     ) -> None:
         self.writer = writer
-        self._clock = clock
+        self._clock = SteadyClock(clock)
         self._plugin_files = tuple(plugin_files)
         self._run = secrets.token_hex(8)
-        self._start = clock.time()
+        self._start = self._clock.time()
         #: number of entries so far
         self._count = 0
         #: uid → pending pod, as last recorded

@@ -135,6 +135,8 @@ class Bindings:
         self._observer.binding(pod)
         try:
             status = await self._run(placed, permission)
+        except MemoryError:
+            raise
         except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
             _bugs.exception("binding pod %s failed unexpectedly", pod.info.full_name)
             status = error(f"{type(bug).__name__}: {bug}")

@@ -17,6 +17,7 @@ from functools import partial
 from msgspec import Struct
 
 from kubesched.api.core import Pod
+from kubesched.clock import SteadyClock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.group_forest import GroupForest
 from kubesched.config.features import FeatureGates
@@ -114,14 +115,15 @@ class Engine:
         #: by scheduler name; the same mapping for good, updated with the profiles in use
         self.frameworks = self._profiles.frameworks
 
-        self.queue = self._make_queue(outside, options, ready)
+        steady = SteadyClock(outside.clock)
+        self.queue = self._make_queue(outside, options, steady, ready)
         self.nominations = Nominations(
             cluster, self.queue, is_preempting=self.evictions.is_evicting_for
         )
         self.evictions.on_ended = self.nominations.after_eviction
         state = SchedulerState(cluster, self.queue, self.nominations, self.waiting, pre_binding)
 
-        attempts = Attempts(outside.metrics, outside.clock)
+        attempts = Attempts(outside.metrics, steady)
         self.reports = StatusReports(outside.api_calls, outside.find_pod)
         self.failures = FailureHandler(outside, state, reports=self.reports, attempts=attempts)
         #: finds nodes that another scheduler and this one oversubscribed together
@@ -198,7 +200,7 @@ class Engine:
         return self._profiles.get(pod)
 
     def _make_queue(
-        self, outside: Outside, options: EngineOptions, ready: asyncio.Event
+        self, outside: Outside, options: EngineOptions, clock: SteadyClock, ready: asyncio.Event
     ) -> SchedulingQueue:
         profiles = self._profiles
         asks_pre_hints = self.gates.enabled("SchedulerPreQueueingHints")
@@ -206,7 +208,7 @@ class Engine:
         if self.cluster.groups.by_spec or self.cluster.groups.by_label:
             make = partial(GroupSchedulingQueue, self.forest)
         return make(
-            clock=outside.clock,
+            clock=clock,
             sort_key=profiles.sort_key,
             gate=profiles.gate,
             registrations=profiles.registrations,

@@ -100,6 +100,8 @@ class Scheduler:
                         self.groups.schedule(entity)
                     else:
                         await self.groups.schedule_asking(entity, self._profiles.extenders)
+            except MemoryError:
+                raise  # the cluster may be half changed: only another process can go on
             except Exception as bug:  # noqa: BLE001 (a bug costs this attempt only)
                 self._failed(entity, bug)
 
@@ -121,14 +123,10 @@ class Scheduler:
             self.groups.end(entity, AttemptEnd.FAILED)
 
     async def flush(self) -> None:
-        """Flush the queue at every full second of the wall clock, until cancelled.
-
-        Backoffs end at full seconds, so that pods which failed in the same second become active
-        together and are ordered by priority.
-        """
+        """Flush the queue whenever backoffs end, until cancelled."""
         next_parked_flush = 0.0
         while True:
-            await asyncio.sleep(1.0 - self._clock.time() % 1.0)
+            await asyncio.sleep(self._queue.until_backoffs_end_s())
             # Wake the loop even if it is idle, to show that it makes progress.
             self._ready.set()
             try:
@@ -136,6 +134,8 @@ class Scheduler:
                 if self._clock.monotonic() >= next_parked_flush:
                     self._queue.flush_parked()
                     next_parked_flush = self._clock.monotonic() + PARKED_FLUSH_PERIOD_S
+            except MemoryError:
+                raise
             except Exception:  # noqa: BLE001 (a bug here must not end the scheduler)
                 _bugs.exception("letting pods go whose time has come failed unexpectedly")
 
@@ -253,6 +253,8 @@ class Scheduler:
         decision, info = placed.decision, placed.pod.info
         try:
             return placed.framework.reserve(decision.state, info, decision.node_name)
+        except MemoryError:
+            raise
         except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
             return _reserving_failed(placed.pod, bug)
 
@@ -261,6 +263,8 @@ class Scheduler:
         decision, info = placed.decision, placed.pod.info
         try:
             return placed.framework.permit(decision.state, info, decision.node_name)
+        except MemoryError:
+            raise
         except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
             return _reserving_failed(placed.pod, bug), {}
 

@@ -32,7 +32,13 @@ class Tasks:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (bug := task.exception()) is not None:
+        if task.cancelled() or (bug := task.exception()) is None:
+            return
+        if isinstance(bug, MemoryError):
+            # What it was about may be half changed; the program decides what becomes of it.
+            context = {"message": "a background task has no memory", "exception": bug}
+            task.get_loop().call_exception_handler(context)
+        else:
             _log.error("a background task failed unexpectedly", exc_info=bug)
 
     async def drain(self, timeout_s: float) -> None:

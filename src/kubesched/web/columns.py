@@ -51,7 +51,7 @@ class NodeColumns(View):
         self._ready: Int64Array = np.zeros(0, np.int64)
         #: by row: the version of its last change
         self._changed: Int64Array = np.zeros(0, np.int64)
-        self._taint_count = Lookup(table.taint_sets, len, np.int64)
+        self._taint_count = Lookup(table.taints, len, np.int64)
         self._resources: tuple[str, ...] = ()
 
     @property
@@ -160,7 +160,7 @@ class NodeColumns(View):
             zones=self._zones[rows].tolist(),
             unschedulable=table.unschedulable[rows].astype(np.int64).tolist(),
             ready=self._ready[rows].tolist(),
-            taints=self._taint_count(table.taint_ids[rows]).tolist(),
+            taints=self._taint_count(rows).tolist(),
             pods=pods,
             resources={name: self._resource(name, rows, pods) for name in self._resources},
         )

@@ -131,6 +131,46 @@ def test_the_second_signal_ends_the_process_at_once(
             process.kill()
 
 
+WITHOUT_MEMORY = textwrap.dedent(
+    """
+    import asyncio, sys
+    from kubesched.cli import running
+    from kubesched.scheduler.tasks import Tasks
+
+    async def fail():
+        raise MemoryError
+
+    async def alone():
+        await fail()
+
+    async def among_others():
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(fail())
+
+    async def in_the_background():
+        tasks = Tasks()
+        tasks.start(fail())
+        await asyncio.sleep(60)
+
+    sys.exit(running.run(globals()[sys.argv[1]]))
+    """
+)
+
+
+@pytest.mark.parametrize("where", ["alone", "among_others", "in_the_background"])
+def test_without_memory_the_process_ends_with_one_line(where: str) -> None:
+    source = str(Path(kubesched.__file__).resolve().parents[1])
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_MEMORY, where],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": source},
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (1, "Error: out of memory\n")
+
+
 def test_it_works_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
     kinds: list[str] = []

@@ -73,10 +73,18 @@ class Api:
 class Fixture:
     """A running informer and everything around it."""
 
-    def __init__(self, server: ScriptedServer, informer: Informer[Thing], diary: Diary) -> None:
+    def __init__(
+        self,
+        server: ScriptedServer,
+        informer: Informer[Thing],
+        diary: Diary,
+        task: asyncio.Task[None],
+    ) -> None:
         self.server = server
         self.informer = informer
         self.diary = diary
+        #: runs the informer
+        self.task = task
         self.pauses: list[float] = []
 
     @property
@@ -113,8 +121,8 @@ async def running(api: Handler, **options: Any) -> AsyncIterator[Fixture]:
         informer = Informer(
             client, THINGS, Thing, handler=diary, sleep=sleep, rng=random.Random(1), **options
         )
-        fixture = Fixture(server, informer, diary)
         task = asyncio.create_task(informer.run())
+        fixture = Fixture(server, informer, diary, task)
         try:
             yield fixture
         finally:

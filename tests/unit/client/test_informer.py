@@ -371,6 +371,22 @@ class TestTrouble:
 
         run(main())
 
+    def test_a_handler_without_memory_ends_it(self) -> None:
+        class Failing(Diary):
+            def on_add(self, obj: Thing, initial: bool) -> None:
+                raise MemoryError
+
+        api = Api()
+        api.lists = [listed(thing("a"), version=10)]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                fixture.informer.add_handler(Failing())
+                await fixture.task
+
+        with pytest.raises(MemoryError):
+            asyncio.run(main())
+
     def test_a_handler_that_fails_is_logged_and_the_others_hear(
         self, run: Run, caplog: pytest.LogCaptureFixture
     ) -> None:

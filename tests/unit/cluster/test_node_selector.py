@@ -10,7 +10,8 @@ from kubesched.api import labels, names
 from kubesched.api.core import NodeSelector, NodeSelectorTerm
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_selector import SelectorMatch
-from kubesched.cluster.node_table import FIRST_CAPACITY, STALE_VALUES_FACTOR, NodeTable
+from kubesched.cluster.node_table import FIRST_CAPACITY, NodeTable
+from kubesched.cluster.vocabulary import STALE_VALUES
 from tests.support.objects import named, node, requirement, term
 
 
@@ -73,7 +74,7 @@ def test_a_compiled_selector_follows_a_column_that_started_again() -> None:
     table = _table(a={"build": "0"})
     match = SelectorMatch({"build": "final"}, None)
     assert _matching(table, match) == []
-    for number in range(STALE_VALUES_FACTOR * FIRST_CAPACITY + 1):
+    for number in range(STALE_VALUES * FIRST_CAPACITY + 1):
         table.put_node(node("a", labels={"build": str(number)}))
     table.put_node(node("b", labels={"build": "final"}))
     assert _matching(table, match) == ["b"]

@@ -9,6 +9,7 @@ import pytest
 from kubesched.cluster import node_table
 from kubesched.cluster.node_table import FIRST_CAPACITY, NodeTable
 from kubesched.cluster.resources import CPU, MEMORY
+from kubesched.cluster.vocabulary import STALE_VALUES
 from kubesched.errors import InvariantError, QuantityError
 from tests.support.objects import GI, node, pod
 from tests.support.scheduling import cluster_of
@@ -36,7 +37,7 @@ def test_a_node_fills_its_row() -> None:
     assert table.allocatable[MEMORY, row] == 3 * GI
     assert table.allowed_pods[row] == 7
     assert table.unschedulable[row]
-    assert table.taint_sets.values[table.taint_ids[row]] == table.node_at(row).spec.taints
+    assert table.taints.at(row) == table.node_at(row).spec.taints
     table.validate()
 
 
@@ -113,19 +114,30 @@ def test_a_label_column_is_made_when_asked_for_and_then_kept_up_to_date() -> Non
     assert _labels(table, "disk") == {"b": "", "c": None, "d": None}
 
 
-def test_a_label_column_that_has_seen_too_many_values_starts_again() -> None:
+def test_labels_taints_and_features_of_the_past_are_forgotten() -> None:
     table = NodeTable()
     table.put_node(node("steady", labels={"build": "0"}))
-    first = table.label_column("build")
-    too_many = node_table.STALE_VALUES_FACTOR * FIRST_CAPACITY
-    for number in range(too_many + 1):
-        table.put_node(node("busy", labels={"build": str(number)}))
-    again = table.label_column("build")
-    assert again is not first
-    assert len(again.vocabulary) == 3, "absent, steady's value and busy's newest"
-    assert _labels(table, "build") == {"steady": "0", "busy": str(too_many)}
-    table.put_node(node("steady", labels={"build": "x"}))
-    assert _labels(table, "build")["steady"] == "x"
+    column = table.label_column("build")
+    for number in range(2 * STALE_VALUES * FIRST_CAPACITY):
+        labels, taints = {"build": str(number)}, [f"deleted-at={number}:NoSchedule"]
+        table.put_node(node("busy", labels=labels, taints=taints, features=[f"F{number}"]))
+    for each in (column, table.taints, table.features):
+        assert len(each.vocabulary) <= STALE_VALUES * FIRST_CAPACITY
+    assert table.label_column("build") is column
+    assert _labels(table, "build") == {"steady": "0", "busy": str(number)}
+    table.validate()
+
+
+def test_labels_that_nobody_asks_for_any_more_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(node_table, "MOST_LABELS", 8)
+    table = NodeTable()
+    for number in range(100):
+        table.put_node(node("a", labels={"build": str(number), f"key-{number}": "x"}))
+        assert _labels(table, "build") == {"a": str(number)}
+        assert _labels(table, f"key-{number}") == {"a": "x"}
+    assert len(table._labels) <= 10
     table.validate()
 
 

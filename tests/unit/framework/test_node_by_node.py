@@ -408,9 +408,9 @@ class Vectorised(RowFilter, RowScore):
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         column = nodes.table.label_column("price")
-        price = Lookup(column.vocabulary, lambda value: int(value or "0"), np.int64)
+        price = Lookup(column, lambda value: int(value or "0"), np.int64)
         share = 100 * nodes.requested(CPU) // np.maximum(nodes.allocatable(CPU), 1)
-        return (share + price(column.ids[nodes.rows])) // 2
+        return (share + price(nodes.rows)) // 2
 
 
 @pytest.mark.parametrize("seed", range(5))
