@@ -66,6 +66,7 @@ _MAKING: Final = ("row_filter", "row_scorer")
 _ENDING: Final = (
     "pre_filter",
     "filter",
+    "count_bounds",
     "pre_score",
     "score",
     "normalize",
@@ -78,6 +79,7 @@ _DETAILS: Final = "details"
 GUARDED_METHODS: Final = frozenset({*_INSTEAD, *_ENDING, *_MAKING, *_ASYNC, _DETAILS, "create"})
 #: Shortcut methods → the methods they replace.
 _SHORT_FOR: Final[dict[str, tuple[str, ...]]] = {
+    "count_bounds": ("filter",),
     "row_filter": ("filter",),
     "row_scorer": ("score",),
 }
@@ -139,6 +141,8 @@ def _without_shortcuts(plugin: type[Plugin]) -> dict[str, object]:
         if written and any(issubclass(each, written[0]) for each in own if each != written[0]):
             # The framework's default: no shortcut.
             undone[shortcut] = vars(written[-1])[shortcut]
+    if "count_bounds" in undone:
+        undone["bounds_counts"] = False
     return undone
 
 
