@@ -57,6 +57,7 @@ from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.logs.formats import ERR, FIELDS
 from kubesched.plugin_loading.guarding import GUARDED_METHODS, guarded
 from kubesched.plugin_loading.watching import PERIOD_S
+from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.queue.hints import Registrations
 from kubesched.testing import Workbench
@@ -553,9 +554,25 @@ class NothingOfItsOwn(NodeResourcesFit):
     name = "NothingOfItsOwn"
 
 
+class NearAnything(InterPodAffinity):
+    """Heeds no term."""
+
+    name = "NearAnything"
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+        return ALL_PASS
+
+
+def test_a_filter_of_ones_own_has_no_inherited_bounds() -> None:
+    assert InterPodAffinity.bounds_counts
+    made: Any = guarded(NearAnything, VirtualClock())
+    assert not made.bounds_counts
+
+
 @pytest.mark.parametrize(
     ("plugin", "method", "expected"),
     [
+        (NearAnything, "count_bounds", Filter.count_bounds),
         (RoomForAll, "row_filter", RowFilter.row_filter),
         (RoomForAll, "row_scorer", NodeResourcesFit.row_scorer),
         (NothingOfItsOwn, "row_filter", NodeResourcesFit.row_filter),
