@@ -72,6 +72,8 @@ def _on_row(case: Case, row: int) -> Proposal | None:
     cost = 0.0
     for _ in range(_MAX_STEPS):
         status = _rejection(case, pod, row, node)
+        if status is None and node is not None and len(case.feasible(pod)):
+            return None  # what is changed of the pod places it elsewhere: the node need not change
         if status is None:
             return Proposal(
                 kind="several",

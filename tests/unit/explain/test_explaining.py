@@ -351,6 +351,15 @@ def test_a_node_that_is_cordoned_and_unwell_is_not_just_uncordoned() -> None:
     assert change.note.startswith("Find out what is wrong with node n1: not-ready.")
 
 
+def test_a_node_stays_cordoned_if_the_pod_s_own_change_places_it_elsewhere() -> None:
+    cordoned, open_to_all = node("n1", cpu="4", unschedulable=True), node("n2", cpu="4")
+
+    found = titles(pod("p", cpu="8"), cordoned, open_to_all)
+
+    assert any(each.startswith("request 4 cpu") for each in found)
+    assert not any("uncordon" in each for each in found)
+
+
 def test_ports_of_a_pod_on_the_network_of_its_node_cannot_go() -> None:
     host = pod("p", ports=[80])
     host = replace(host, spec=replace(host.spec, host_network=True))
