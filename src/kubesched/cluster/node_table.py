@@ -265,7 +265,7 @@ class NodeTable:
         return found
 
     def _set_labels(self, row: int, labels: dict[str, str]) -> None:
-        # Only here, since whatever has looked at ids is then told that nodes have changed.
+        # Only here, because the change of a node invalidates the views that have read ids.
         if len(self._labels) > MOST_LABELS:
             self._labels.clear()
         for key, column in self._labels.items():
