@@ -16,7 +16,7 @@ const FEW = 6;
 const FEW_OF_ALL = 0.02;
 const SMALLEST_HEIGHT = 200;
 /** About as wide are letters of the name of a zone, and of what is said of it. */
-const [LABEL_PX, NUMBERS_PX] = [7, 6.3];
+const [LABEL_PX, NUMBERS_PX] = [7.8, 6.8];
 /** In one column: the part of the window that the map fills, if it needs no more. */
 const STACKED_HEIGHT = 0.6;
 const stacked = matchMedia("(max-width: 900px)");
