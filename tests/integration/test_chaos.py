@@ -32,5 +32,5 @@ def test_the_judge_finds_a_bug(
 ) -> None:
     # What was lost stays lost, however long one waits.
     monkeypatch.setattr("tests.chaos.run.SETTLED_SECONDS", 5.0)
-    outcome = run(assets, seed=3, seconds=15, bug=bug)
+    outcome = run(assets, seed=3, seconds=30, bug=bug)
     assert rule in {each.rule for each in outcome.findings}
