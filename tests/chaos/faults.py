@@ -67,6 +67,8 @@ class FaultyProxy(ThreadingHTTPServer):
         self.met: Counter[str] = Counter()
         #: when the scheduler sent a request to bind a pod
         self.bindings: list[float] = []
+        #: when it sent a request to give its lease back
+        self.releases: list[float] = []
 
     def draw(self, faults: tuple[str, ...], share: float) -> str | None:
         """Return the fault to meet now, None for none."""
@@ -162,6 +164,8 @@ class _FaultyExchange(BaseHTTPRequestHandler):
         proxy = self.server
         if self.path.endswith("/binding"):
             proxy.bindings.append(time.monotonic())
+        if self.command == "PUT" and "/leases/" in self.path and _gives_back(body):
+            proxy.releases.append(time.monotonic())
         fault = proxy.draw(REQUEST_FAULTS, REQUEST_SHARE)
         if fault == "dropped before":
             raise ConnectionAbortedError
@@ -278,6 +282,10 @@ class _FaultyExchange(BaseHTTPRequestHandler):
     def _chunk(self, raw: bytes) -> None:
         self.wfile.write(b"%x\r\n%s\r\n" % (len(raw), raw))
         self.wfile.flush()
+
+
+def _gives_back(body: bytes) -> bool:
+    return not json.loads(body)["spec"].get("holderIdentity")
 
 
 def _tls_of(authority: trustme.CA) -> ssl.SSLContext:

@@ -205,17 +205,22 @@ class Judge:
         self.findings.append(Finding(rule, what, self._last if revision is None else revision))
 
 
-def two_writers(writes: Sequence[Sequence[float]], apart_s: float) -> list[Finding]:
+def two_writers(
+    writes: Sequence[Sequence[float]], releases: Sequence[Sequence[float]], apart_s: float
+) -> list[Finding]:
     """Find writes of different replicas that are too close for a lease to have changed hands.
 
     `writes` are the times of each replica's writes. A replica gives up some time before its lease
     ends, and another one begins when it has ended: their writes are at least `apart_s` apart.
+    Unless the former gave its lease back after its last write, at one of the times in `releases`.
     """
     in_order = sorted((at, replica) for replica, times in enumerate(writes) for at in times)
     return [
         Finding("two writers", f"replicas {one} and {other}, {at - before:.2f} s apart", 0)
         for (before, one), (at, other) in pairwise(in_order)
-        if one != other and at - before < apart_s
+        if one != other
+        and at - before < apart_s
+        and not any(before <= released <= at for released in releases[one])
     ]
 
 

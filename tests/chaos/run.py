@@ -105,7 +105,7 @@ def run(
         judge = Judge(clock.notes())
         judge.read(plane.history())
         judge.finish()
-        writes = [each.bindings for each in proxies]
+        writes, releases = [each.bindings for each in proxies], [each.releases for each in proxies]
         logs = [each.log.read_text(errors="replace") for each in running]
         return Outcome(
             scheduler=scheduler,
@@ -120,7 +120,10 @@ def run(
             in_part_s=judge.longest_in_part,
             ended=sum(each.ended for each in running),
             tracebacks=sum(text.count("Traceback (most") + text.count("panic:") for text in logs),
-            findings=(*judge.findings, *two_writers(writes, LEASE_SECONDS - RENEW_SECONDS)),
+            findings=(
+                *judge.findings,
+                *two_writers(writes, releases, LEASE_SECONDS - RENEW_SECONDS),
+            ),
         )
 
 

@@ -163,7 +163,19 @@ def test_the_time_in_which_a_gang_was_bound_in_part_is_measured() -> None:
     assert not judge.findings
 
 
+def writers(*writes: list[float], released: float | None = None) -> list[str]:
+    """Judge the writes of replicas, of which the first one may give its lease back."""
+    releases = [[] if released is None else [released], *([] for _ in writes[1:])]
+    return [each.rule for each in two_writers(writes, releases, apart_s=2)]
+
+
 def test_replicas_write_one_at_a_time() -> None:
-    assert not two_writers([[1.0, 2.0, 9.0], [5.0, 6.0]], apart_s=2)
-    assert [each.rule for each in two_writers([[1.0, 2.0], [3.5]], apart_s=2)] == ["two writers"]
-    assert len(two_writers([[1.0, 3.0], [2.0]], apart_s=2)) == 2
+    assert not writers([1.0, 2.0, 9.0], [5.0, 6.0])
+    assert writers([1.0, 2.0], [3.5]) == ["two writers"]
+    assert len(writers([1.0, 3.0], [2.0])) == 2
+
+
+def test_a_lease_that_was_given_back_may_be_taken_at_once() -> None:
+    assert not writers([1.0, 2.0], [3.0], released=2.5)
+    assert writers([1.0, 2.6], [3.0], released=2.5) == ["two writers"], "it went on writing"
+    assert writers([1.0, 2.0], [2.4], released=2.5) == ["two writers"], "the other one began before"

@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+from kubesched import output_file
 from kubesched.bench import assets, schedulers
 from kubesched.errors import ClientError, KubeschedError
 
@@ -41,7 +42,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=usual.seed)
     parser.add_argument("--schedulers", default=f"{schedulers.OURS},{schedulers.KUBE_SCHEDULER}")
     parser.add_argument(
-        "--output", type=Path, default=Path("soak"), help="the files' common name, without .json"
+        "--output",
+        type=Path,
+        default=Path("build/soak"),
+        help="the files' common name, without .json (default: %(default)s)",
     )
     return parser.parse_args()
 
@@ -49,6 +53,7 @@ def arguments() -> argparse.Namespace:
 async def soak(options: argparse.Namespace) -> Verdict:
     """Run, and say how; the verdict about the first scheduler."""
     candidates = schedulers.parse(options.schedulers, assets.folder())
+    output_file.make_folder(options.output.parent)
     load = Load(options.nodes, options.apps, options.pods_per_second, options.seed)
     title = f"{load.pods_per_second:g} pods per second come and go, on {load.nodes} nodes"
     async with contextlib.AsyncExitStack() as stack:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubesched.client.rest import MERGE_PATCH
-from kubesched.errors import KubeschedError, NotFoundError
+from kubesched.errors import ClientError, KubeschedError, NotFoundError
 
 from . import objects
 from .bound_pods import BoundPods, Life
@@ -53,6 +53,8 @@ SHARES: Final = {
 _REPLICAS: Final = 10
 _GANG: Final = 4
 _SLOTS: Final = 2
+#: What a scheduler, or the API server, gives a finalizer to that a controller takes away.
+_FINALIZED: Final = (objects.DEVICE_CLAIMS, objects.GROUPS)
 #: How many pods each kind creates at once.
 _PODS: Final = {"rollout": _REPLICAS, "gang": _GANG, "preemption": _SLOTS + 1}
 
@@ -65,6 +67,8 @@ class Application:
     labels: Labels
     #: what its pods have beside names and sizes
     spec: JsonObject
+    #: its ReplicaSet, service and budget
+    belongings: contextlib.AsyncExitStack
     lives: list[asyncio.Task[None]] = field(default_factory=list)
 
 
@@ -85,6 +89,7 @@ class Churn:
         self._size = (nodes, apps)
         #: what is under way; ended with the churn
         self._under_way: set[asyncio.Task[Any]] = set()
+        self._is_over = False
 
     async def prepare(self) -> None:
         """Create the nodes, and what all pods use."""
@@ -123,7 +128,8 @@ class Churn:
         ]
 
     async def end(self) -> None:
-        """End what is under way."""
+        """End what is under way; the cluster goes with all that is in it."""
+        self._is_over = True
         while self._under_way:
             for each in (doomed := list(self._under_way)):
                 each.cancel()
@@ -171,51 +177,38 @@ class Churn:
             each.cancel()
         await asyncio.gather(*old.lives, return_exceptions=True)
         self._apps.append(new)
-        for path in (objects.REPLICA_SETS, objects.SERVICES, objects.BUDGETS):
-            await self._delete(f"{path}/{old.name}")
+        await old.belongings.aclose()
 
     async def _devices(self) -> None:
         name = self._name("d")
-        await self._client.post(objects.DEVICE_CLAIMS, objects.device_claim(name, 1))
-        path = f"{objects.DEVICE_CLAIMS}/{name}"
         claims = [{"name": "c", "resourceClaimName": name}]
         body = objects.pod(name, self._rng, {"app": "devices"}, resourceClaims=claims)
-        try:
-            async with self._living(body) as life:
-                await self._run(name, life, POD_LIFE_S)
-        finally:
-            # What the controller of claims would do.
-            await self._patch(
-                f"{path}/status", {"status": {"reservedFor": None, "allocation": None}}
-            )
-            await self._delete(path)
-            await self._patch(path, {"metadata": {"finalizers": None}})
+        async with self._having(objects.DEVICE_CLAIMS, objects.device_claim(name, 1)) as path:
+            try:
+                async with self._living(body) as life:
+                    await self._run(name, life, POD_LIFE_S)
+            finally:  # what the controller of claims would do
+                status = {"reservedFor": None, "allocation": None}
+                await self._patch(f"{path}/status", {"status": status})
 
     async def _volume(self) -> None:
-        name = self._name("v")
-        await self._client.post(objects.VOLUMES, objects.volume(name, name))
-        await self._client.post(objects.VOLUME_CLAIMS, objects.volume_claim(name, name))
-        bound = {"status": {"phase": "Bound"}}
-        await self._patch(f"{objects.VOLUMES}/{name}/status", bound)
-        await self._patch(f"{objects.VOLUME_CLAIMS}/{name}/status", bound)
+        name, bound = self._name("v"), {"status": {"phase": "Bound"}}
         volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]
         body = objects.pod(name, self._rng, {"app": "volumes"}, volumes=volumes)
-        try:
+        async with (
+            self._having(objects.VOLUMES, objects.volume(name, name)) as volume,
+            self._having(objects.VOLUME_CLAIMS, objects.volume_claim(name, name)) as claim,
+        ):
+            await self._patch(f"{volume}/status", bound)
+            await self._patch(f"{claim}/status", bound)
             async with self._living(body) as life:
                 await self._run(name, life, POD_LIFE_S)
-        finally:
-            await self._delete(f"{objects.VOLUME_CLAIMS}/{name}")
-            await self._delete(f"{objects.VOLUMES}/{name}")
 
     async def _gang(self) -> None:
         name = self._name("g")
-        await self._client.post(objects.GROUPS, objects.gang(name, _GANG))
-        try:
+        async with self._having(objects.GROUPS, objects.gang(name, _GANG)):
             members = [self._start(self._member(name, number)) for number in range(_GANG)]
             await asyncio.gather(*members)
-        finally:
-            await self._delete(f"{objects.GROUPS}/{name}")
-            await self._patch(f"{objects.GROUPS}/{name}", {"metadata": {"finalizers": None}})
 
     async def _member(self, gang: str, number: int) -> None:
         name = f"{gang}-{number}"
@@ -235,29 +228,24 @@ class Churn:
 
     async def _preemption(self) -> None:
         """Fill a node with pods, and create one that takes a victim's place."""
-        arena = await self._add_node(is_arena=True)
+        number = next(self._node_numbers)
+        arena = f"arena-{number}"
         slot = {"requests": {objects.SLOT: "1"}, "limits": {objects.SLOT: "1"}}
-        tolerations = [{"key": objects.ARENA, "operator": "Equal", "value": arena}]
-        try:
-            async with contextlib.AsyncExitStack() as stack:
-                for number in range(_SLOTS + 1):
-                    is_urgent = number == _SLOTS
-                    name = f"{arena}-{number}"
-                    more: JsonObject = {"priorityClassName": objects.URGENT} if is_urgent else {}
-                    body = objects.pod(
-                        name,
-                        self._rng,
-                        {"app": arena},
-                        tolerations=tolerations,
-                        nodeSelector={"kubernetes.io/hostname": arena},
-                        **slot,
-                        **more,
-                    )
-                    life = await stack.enter_async_context(self._living(body, timed=not is_urgent))
-                    await self._until_bound(life)
-                await asyncio.sleep(MISFIT_LIFE_S)
-        finally:
-            await self._remove_node(arena)
+        there = {
+            "tolerations": [{"key": objects.ARENA, "operator": "Equal", "value": arena}],
+            "nodeSelector": {"kubernetes.io/hostname": arena},
+        }
+        async with contextlib.AsyncExitStack() as stack:
+            node = objects.node(arena, number, arena=arena)
+            await stack.enter_async_context(self._having(objects.NODES, node))
+            for place in range(_SLOTS + 1):
+                is_urgent = place == _SLOTS
+                more: JsonObject = {"priorityClassName": objects.URGENT} if is_urgent else {}
+                name, labels = f"{arena}-{place}", {"app": arena}
+                body = objects.pod(name, self._rng, labels, **there, **slot, **more)
+                life = await stack.enter_async_context(self._living(body, timed=not is_urgent))
+                await self._until_bound(life)
+            await asyncio.sleep(MISFIT_LIFE_S)
 
     # --- applications -----------------------------------------------------------------------
 
@@ -272,10 +260,13 @@ class Churn:
                 spec["affinity"] = objects.apart(labels, must=True)
             case 2:
                 spec["affinity"] = objects.apart(labels, must=False)
-        app = Application(name, labels, spec)
-        await self._client.post(objects.REPLICA_SETS, objects.replica_set(name, labels))
-        await self._client.post(objects.SERVICES, objects.service(name, labels))
-        await self._client.post(objects.BUDGETS, objects.budget(name, labels))
+        app = Application(name, labels, spec, contextlib.AsyncExitStack())
+        for collection, body in (
+            (objects.REPLICA_SETS, objects.replica_set(name, labels)),
+            (objects.SERVICES, objects.service(name, labels)),
+            (objects.BUDGETS, objects.budget(name, labels)),
+        ):
+            await app.belongings.enter_async_context(self._having(collection, body))
         app.lives += [self._start(self._replica(app)) for _ in range(replicas)]
         return app
 
@@ -299,11 +290,10 @@ class Churn:
         name = body["metadata"]["name"]
         life = self._bound.lives[name] = Life(timed=timed)
         try:
-            await self._client.post(objects.PODS, body)
-            self._counts["pods created"] += 1
-            yield life
+            async with self._having(objects.PODS, body):
+                self._counts["pods created"] += 1
+                yield life
         finally:
-            await self._delete(f"{objects.PODS}/{name}", {"gracePeriodSeconds": 0})
             del self._bound.lives[name]
 
     async def _run(self, name: str, life: Life, seconds: float | None) -> None:
@@ -325,27 +315,19 @@ class Churn:
 
     async def _replace_node(self) -> None:
         await self._add_node()
-        await self._remove_node(self._nodes.popleft())
+        gone = self._nodes.popleft()
+        await self._delete(f"{objects.NODES}/{gone}")
+        await self._delete(f"{objects.SLICES}/slice-{gone}")
+        for life in self._bound.on_node(gone):
+            life.over.set()  # as the controllers of a cluster would see to it
         self._counts["nodes replaced"] += 1
 
-    async def _add_node(self, *, is_arena: bool = False) -> str:
+    async def _add_node(self) -> None:
         number = next(self._node_numbers)
-        name = f"arena-{number}" if is_arena else f"node-{number}"
-        await self._client.post(
-            objects.NODES, objects.node(name, number, arena=name if is_arena else "")
-        )
-        if not is_arena:
-            await self._client.post(objects.SLICES, objects.resource_slice(name))
-            self._nodes.append(name)
-        return name
-
-    async def _remove_node(self, name: str) -> None:
-        """Remove a node; its pods end, as the controllers of a cluster would see to it."""
-        await self._delete(f"{objects.NODES}/{name}")
-        if not name.startswith("arena-"):
-            await self._delete(f"{objects.SLICES}/slice-{name}")
-        for life in self._bound.on_node(name):
-            life.over.set()
+        name = f"node-{number}"
+        await self._client.post(objects.NODES, objects.node(name, number))
+        self._nodes.append(name)
+        await self._client.post(objects.SLICES, objects.resource_slice(name))
 
     # --- requests ---------------------------------------------------------------------------
 
@@ -358,10 +340,31 @@ class Churn:
     def _name(self, prefix: str) -> str:
         return f"{prefix}-{next(self._numbers)}"
 
+    @contextlib.asynccontextmanager
+    async def _having(self, collection: str, body: JsonObject) -> AsyncIterator[str]:
+        """Create an object, give its path, and delete it at the end."""
+        path = f"{collection}/{body['metadata']['name']}"
+        try:
+            await self._client.post(collection, body)
+            yield path
+        finally:
+            await self._delete(path)
+
     async def _patch(self, path: str, body: JsonObject) -> None:
         with contextlib.suppress(NotFoundError):
             await self._client.patch(path, body, content_type=MERGE_PATCH)
 
-    async def _delete(self, path: str, options: JsonObject | None = None) -> None:
-        with contextlib.suppress(NotFoundError):
-            await self._client.delete(path, options)
+    async def _delete(self, path: str) -> None:
+        """Delete an object, finalizers or not, however often that takes: none must stay."""
+        options = {"gracePeriodSeconds": 0}
+        while not self._is_over:
+            try:
+                await self._client.delete(path, options)
+                if not path.startswith(_FINALIZED):
+                    return
+                await self._client.patch(path, {"metadata": {"finalizers": None}})
+            except NotFoundError:
+                return
+            except (ClientError, OSError):
+                self._counts["deletions repeated"] += 1
+                await asyncio.sleep(1.0)
