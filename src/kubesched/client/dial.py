@@ -83,9 +83,23 @@ class Dialer:
         access, loop = self._access, asyncio.get_running_loop()
         if access.proxy is not None:
             return await self._connect_through(access.proxy, factory)
-        _, connection = await loop.create_connection(
-            factory, access.server.host, access.server.port, **self._tls_arguments()
-        )
+        made: list[C] = []
+
+        def make() -> C:
+            made.append(factory())
+            return made[-1]
+
+        try:
+            _, connection = await loop.create_connection(
+                make, access.server.host, access.server.port, **self._tls_arguments()
+            )
+        except BaseException:
+            # Where the handshake is over already, the loop begins a TLS shutdown, which takes
+            # longer than a process that ends has.
+            for each in made:
+                if hasattr(each, "transport"):
+                    each.abort()
+            raise
         return connection
 
     def _tls_arguments(self) -> dict[str, Any]:
