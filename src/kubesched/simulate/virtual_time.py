@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Coroutine
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kubesched.clock import VirtualClock
 from kubesched.errors import InvariantError
@@ -57,4 +57,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 def run_in_virtual_time(clock: VirtualClock, main: Coroutine[object, object, T]) -> T:
     """Run a coroutine to its end; as with asyncio.run, its tasks end with it."""
     with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(clock)) as runner:
+        runner.get_loop().set_exception_handler(_on_loop_error)
         return runner.run(main)
+
+
+def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log errors of the event loop, but not the exit that a signal has caused in a task."""
+    if not isinstance(context.get("exception"), SystemExit):
+        loop.default_exception_handler(context)

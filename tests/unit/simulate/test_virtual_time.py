@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
+import signal
+import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -82,3 +87,33 @@ def test_tiny_steps_late_in_the_epoch_make_headway() -> None:
     run_in_virtual_time(clock, main())
 
     assert clock.time() == pytest.approx(EPOCH_S + 10.0, abs=1e-3)
+
+
+@pytest.fixture
+def _exits_on_sigterm() -> Iterator[None]:
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("_exits_on_sigterm")
+def test_a_signal_in_a_task_ends_it_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> None:
+        await asyncio.sleep(1.0)
+        signal.raise_signal(signal.SIGTERM)
+
+    async def main() -> None:
+        task = asyncio.create_task(work())
+        try:
+            await asyncio.sleep(DAY_S)
+        finally:
+            await task
+
+    with caplog.at_level(logging.ERROR), pytest.raises(SystemExit) as ended:
+        run_in_virtual_time(VirtualClock(), main())
+    code = ended.value.code
+    del ended
+    gc.collect()
+
+    assert code == 128 + signal.SIGTERM
+    assert not caplog.records
