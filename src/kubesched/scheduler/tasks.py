@@ -38,7 +38,7 @@ class Tasks:
             # What it was about may be half changed; the program decides what becomes of it.
             context = {"message": "a background task has no memory", "exception": bug}
             task.get_loop().call_exception_handler(context)
-        else:
+        elif isinstance(bug, Exception):  # the loop itself raises what ends the process
             _log.error("a background task failed unexpectedly", exc_info=bug)
 
     async def drain(self, timeout_s: float) -> None:

@@ -69,3 +69,18 @@ def test_an_exception_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     asyncio.run(test())
 
     assert [each.message for each in caplog.records] == ["a background task failed unexpectedly"]
+
+
+def test_the_end_of_the_process_is_no_failure_of_a_task(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async def ends() -> None:
+            raise SystemExit(143)
+
+        tasks = Tasks()
+        tasks.start(ends())
+        await tasks.drain(5)
+
+    with pytest.raises(SystemExit):
+        asyncio.run(test())
+
+    assert not caplog.records
