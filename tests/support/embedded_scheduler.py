@@ -62,6 +62,11 @@ class Harness:
         pod = self.app.find_pod("default", name)
         return pod.spec.node_name if pod else ""
 
+    def nominated_node_of(self, name: str) -> str:
+        """Return the node that a pod is nominated to, "" if there is none."""
+        pod = self.app.find_pod("default", name)
+        return pod.status.nominated_node_name if pod else ""
+
     def message(self, name: str) -> str:
         """Return the message of a pod's PodScheduled condition."""
         pod = self.app.find_pod("default", name)

@@ -199,8 +199,10 @@ class Bindings:
     ) -> Status:
         """Wait on Permit, then run PreBind."""
         framework, pod = placed.framework, placed.pod
-        # Binding may take a while: the nomination tells cluster autoscalers where the pod goes.
-        await self._announce(pod, placed.decision.node_name)
+        if has_pre_bind or (permission is not None and not permission.done()):
+            # Binding may take a while: the nomination tells cluster autoscalers where the pod goes.
+            # Members of a gang have been allowed by its last one: a patch would only delay them.
+            await self._announce(pod, placed.decision.node_name)
         if permission is not None:
             started = framework.now()
             status = await permission

@@ -115,6 +115,7 @@ def test_pods_that_wait_for_permission_do_not_count() -> None:
             for name in names:
                 harness.create_pod(name)
             await eventually(lambda: sorted(AllTogether.arrived) == names)
+            await eventually(lambda: all(map(harness.nominated_node_of, names)))
             for waiting in list(harness.app.engine.waiting):
                 waiting.allow("AllTogether")
             await eventually(lambda: all(map(harness.node_of, names)))

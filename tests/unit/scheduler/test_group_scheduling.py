@@ -14,6 +14,7 @@ from kubesched.framework.status import SUCCESS, Status, unschedulable
 from kubesched.queue.group_queue import GroupSchedulingQueue
 from kubesched.scheduler.debugging import _summary
 from tests.support.embedded_scheduler import Harness, scheduler
+from tests.support.exposed_metrics import Exposed
 from tests.support.waiting import eventually
 
 GATES = {"GenericWorkload": True}
@@ -72,6 +73,22 @@ def test_a_gang_waits_until_it_is_complete_and_is_bound_as_a_whole() -> None:
         await eventually(lambda: all(harness.node_of(name) for name in "abc"))
         await eventually(lambda: condition(harness) == ("True", ""))
         assert counts(harness) == {}
+
+    run(test)
+
+
+def test_members_that_the_last_one_allows_are_bound_without_a_nomination() -> None:
+    """It would tell where a pod goes that waits; a request for each of them would be in vain."""
+
+    async def test(harness: Harness) -> None:
+        create_group(harness, {"gang": {"minCount": 3}})
+        create_members(harness, "a", "b", "c")
+        await eventually(lambda: all(harness.node_of(name) for name in "abc"))
+        await eventually(lambda: condition(harness) == ("True", ""))
+        exposed = Exposed(harness.metrics.render())
+        found = exposed.series("rest_client_requests_total")
+        patches = [number for labels, number in found if labels["method"] == "PATCH"]
+        assert sum(patches) == 1, "the condition of the group"
 
     run(test)
 
