@@ -198,11 +198,26 @@ class Bindings:
         has_pre_bind: bool,
     ) -> Status:
         """Wait on Permit, then run PreBind."""
+        if not has_pre_bind and (permission is None or permission.done()):
+            # Members of a gang were allowed by its last one: they need not be nominated to wait.
+            return await self._wait_and_pre_bind(placed, permission, has_pre_bind=False)
+        # Binding may take a while: the nomination tells cluster autoscalers where the pod goes.
+        node_name = placed.decision.node_name
+        announcing = asyncio.ensure_future(self._announce(placed.pod, node_name))
+        try:
+            return await self._wait_and_pre_bind(placed, permission, has_pre_bind=has_pre_bind)
+        finally:
+            # A nomination that is written later than the binding would stay.
+            await announcing
+
+    async def _wait_and_pre_bind(
+        self,
+        placed: PodToBind,
+        permission: asyncio.Future[Status] | None,
+        *,
+        has_pre_bind: bool,
+    ) -> Status:
         framework, pod = placed.framework, placed.pod
-        if has_pre_bind or (permission is not None and not permission.done()):
-            # Binding may take a while: the nomination tells cluster autoscalers where the pod goes.
-            # Members of a gang have been allowed by its last one: a patch would only delay them.
-            await self._announce(pod, placed.decision.node_name)
         if permission is not None:
             started = framework.now()
             status = await permission

@@ -9,9 +9,10 @@ import pytest
 
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Bind, Permit
-from kubesched.framework.status import SKIP, Code, Status
+from kubesched.framework.plugin import Bind, Permit, PreBind
+from kubesched.framework.status import SKIP, SUCCESS, Code, Status
 from kubesched.scheduler import binding
+from kubesched.scheduler.api_calls import ApiCalls
 from tests.support.embedded_scheduler import scheduler
 from tests.support.waiting import eventually
 
@@ -55,12 +56,28 @@ class AllTogether(Permit):
         return Status(Code.WAIT), 60.0
 
 
-def profile(*, permit: bool) -> dict[str, Any]:
+class HasWork(PreBind):
+    """Has nothing to write, but says that it does."""
+
+    name = "HasWork"
+    done: ClassVar[list[str]] = []
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        return SUCCESS
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        HasWork.done.append(pod.pod.metadata.name)
+        return SUCCESS
+
+
+def profile(*, permit: bool, pre_bind: bool = False) -> dict[str, Any]:
     first = {"disabled": [{"name": "*"}]}
     binders = [{"name": "TakesItsTime"}, {"name": "DefaultBinder"}]
     plugins: dict[str, Any] = {"bind": {**first, "enabled": binders}}
     if permit:
         plugins["permit"] = {"enabled": [{"name": "AllTogether"}]}
+    if pre_bind:
+        plugins["preBind"] = {"enabled": [{"name": "HasWork"}]}
     return {"schedulerName": "default-scheduler", "plugins": plugins}
 
 
@@ -119,5 +136,33 @@ def test_pods_that_wait_for_permission_do_not_count() -> None:
             for waiting in list(harness.app.engine.waiting):
                 waiting.allow("AllTogether")
             await eventually(lambda: all(map(harness.node_of, names)))
+
+    asyncio.run(main())
+
+
+def test_a_nomination_is_written_beside_pre_bind_and_before_the_binding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After the binding it would stay: the API server clears nominations when it binds."""
+
+    async def main() -> None:
+        TakesItsTime.go_on = asyncio.Semaphore(1)
+        HasWork.done.clear()
+        nominate, answered = ApiCalls.nominate, asyncio.Event()
+
+        async def late(calls: ApiCalls, *about: Any) -> None:
+            await answered.wait()
+            await nominate(calls, *about)
+
+        monkeypatch.setattr(ApiCalls, "nominate", late)
+        profiles = [profile(permit=False, pre_bind=True)]
+        async with scheduler(TakesItsTime, HasWork, profiles=profiles) as harness:
+            harness.create_pod("p")
+            await eventually(lambda: HasWork.done == ["p"])
+            assert not harness.node_of("p")
+            assert TakesItsTime.go_on.locked() is False, "Bind has not begun"
+            answered.set()
+            await eventually(lambda: harness.node_of("p"))
+            await eventually(lambda: not harness.nominated_node_of("p"))
 
     asyncio.run(main())

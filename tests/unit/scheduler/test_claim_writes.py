@@ -212,7 +212,7 @@ async def test_a_pod_is_bound_once_drivers_have_its_devices_ready(condition: str
 
 @in_loop
 async def test_other_tasks_get_their_turn_while_devices_are_searched_for() -> None:
-    short = {"name": "DynamicResources", "args": {"filterTimeout": "1s"}}
+    short = {"name": "DynamicResources", "args": {"filterTimeout": "2s"}}
     profile = {"schedulerName": "default-scheduler", "pluginConfig": [short]}
     async with scheduler(profiles=[profile]) as harness:
         unlike = [
