@@ -197,7 +197,9 @@ class App:
                 background = [
                     *(tasks.create_task(recorder.run()) for recorder in self._recorders.values()),
                     *(tasks.create_task(informer.run()) for informer in self.informers.all),
-                    tasks.create_task(garbage.collect_when_idle(self._is_idle)),
+                    tasks.create_task(
+                        garbage.collect_when_idle(self._is_idle, sleep=asyncio.sleep)
+                    ),
                 ]
                 try:
                     if not delays_cache:

@@ -6,10 +6,9 @@ check that. The collector is for cycles of others, such as plugins.
 
 from __future__ import annotations
 
-import asyncio
-import ctypes
 import gc
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 #: Threshold of the youngest generation. Scheduling leaves hardly any cycles, so with the default of
 #: 700 the collector would run every few pods and find nothing.
@@ -20,6 +19,20 @@ LOADING = 100_000
 PERIOD_S = 600.0
 #: How long until a busy process is checked again.
 BUSY_S = 1.0
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Import modules without a collection, and exclude them from later ones.
+
+    Nearly all of it stays: going through it would take a fifteenth of the time of imports.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def expect_long_lived_objects() -> None:
@@ -38,7 +51,7 @@ def freeze() -> None:
 
 
 async def collect_when_idle(
-    is_idle: Callable[[], bool], *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    is_idle: Callable[[], bool], *, sleep: Callable[[float], Awaitable[object]]
 ) -> None:
     """Run a full collection from time to time, when idle.
 
@@ -59,5 +72,7 @@ def _allocator_trim() -> Callable[[], object]:
 
     glibc does so by itself only at the end of its heap, which is hardly ever free.
     """
+    import ctypes  # noqa: PLC0415 (commands that end soon import this module, too)
+
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return (lambda: trim(0)) if trim is not None else (lambda: None)

@@ -16,6 +16,19 @@ class Cycle:
         self.itself = self
 
 
+def test_what_is_imported_is_never_looked_at() -> None:
+    gc.unfreeze()
+    try:
+        with garbage.importing():
+            assert not gc.isenabled()
+            imported: list[list[int]] = [[] for _ in range(1000)]
+
+        assert gc.isenabled()
+        assert not any(each is imported for each in gc.get_objects())
+    finally:
+        gc.unfreeze()
+
+
 def test_while_the_first_lists_are_read_it_looks_seldom_and_never_at_them_again() -> None:
     before = gc.get_threshold()
     gc.unfreeze()

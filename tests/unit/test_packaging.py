@@ -141,6 +141,17 @@ class TestDistribution:
             "uvicorn",
         }
 
+    def test_cel_is_imported_by_the_first_expression(self) -> None:
+        program = (
+            "import sys; from kubesched.cli import component; from kubesched import cel; "
+            "before = 'kubesched.cel.parser' in sys.modules; cel.compile_selector('true'); "
+            "print(before, 'kubesched.cel.parser' in sys.modules)"
+        )
+        command = [sys.executable, "-c", program]
+        asked = subprocess.run(command, capture_output=True, text=True, check=True)
+
+        assert asked.stdout == "False True\n"
+
     def test_has_its_commands_and_those_that_kubectl_looks_for(self) -> None:
         for command, target in self.project()["scripts"].items():
             module, _, function = target.partition(":")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from kubesched.cel import types
-from kubesched.cel.environment import DEVICE, DEVICE_FIELDS, FUNCTIONS, TYPE_NAMES
+from kubesched.cel.device import DEVICE
+from kubesched.cel.environment import DEVICE_FIELDS, FUNCTIONS, TYPE_NAMES
 from kubesched.cel.functions import Function, Overload
 from kubesched.cel.source import CelSource
 from kubesched.cel.syntax import (

@@ -51,11 +51,6 @@ class DerivedAttribute(Program):
         return list(value) if is_list(value) else value
 
 
-def compile_derived_attribute(expression: str) -> DerivedAttribute:
-    """Return the compiled expression; raises CelError with upstream's text."""
-    return DerivedAttribute(expression)
-
-
 def _is_allowed(type_: Type) -> bool:
     if type_.kind is Kind.LIST:
         return type_.parameters[0] in _SCALARS

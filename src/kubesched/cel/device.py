@@ -11,6 +11,9 @@ from kubesched.cel.library.semvers import Semver
 from kubesched.cel.values import DefaultMap, Err, StringMap, Value
 from kubesched.errors import CelRuntimeError
 
+#: The variable that an expression reads.
+DEVICE: Final = "device"
+
 _EMPTY: Final[dict[str, dict[str, Value]]] = {}
 
 

@@ -45,8 +45,6 @@ FUNCTIONS: Final = merged(
     ]
 )
 
-DEVICE: Final = "device"
-
 #: The fields of ``device``.
 DEVICE_FIELDS: Final = {
     "driver": types.STRING,

@@ -29,8 +29,8 @@ from kubesched.cel.attributes import (
     RelativeAttribute,
     invalid_key,
 )
-from kubesched.cel.device import CelDevice
-from kubesched.cel.environment import DEVICE, FUNCTIONS, TYPE_NAMES
+from kubesched.cel.device import DEVICE, CelDevice
+from kubesched.cel.environment import FUNCTIONS, TYPE_NAMES
 from kubesched.cel.frames import Evaluate, Frame
 from kubesched.cel.functions import CallImplementation, bind
 from kubesched.cel.library.regex import CONSTANT_PATTERN

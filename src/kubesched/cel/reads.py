@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kubesched.cel.environment import DEVICE
+from kubesched.cel.device import DEVICE
 from kubesched.cel.syntax import Call, Comprehension, Expr, Ident, Literal, Select, children
 
 

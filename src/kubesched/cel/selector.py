@@ -105,8 +105,3 @@ class CelSelector(Program):
         if isinstance(answer, Err):
             raise CelRuntimeError(answer.message)
         return answer
-
-
-def compile_selector(expression: str) -> CelSelector:
-    """Return the compiled selector; raises CelError with upstream's text."""
-    return CelSelector(expression)

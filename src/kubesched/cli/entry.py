@@ -19,6 +19,8 @@ import sys  # noqa: E402
 from importlib import import_module  # noqa: E402
 from typing import Any  # noqa: E402
 
+from kubesched import garbage  # noqa: E402
+
 
 def kubesched() -> int:
     """Run the ``kubesched`` command; return its exit code."""
@@ -42,7 +44,8 @@ def kubectl_complete_kubesched() -> int:
 
 def _run(module: str, function: str = "main") -> int:
     output = _StandardOutput.in_place_of_stdout()
-    main = getattr(import_module(module), function)
+    with garbage.importing():
+        main = getattr(import_module(module), function)
     code = 0
     try:
         _end_on_signals()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kubesched import __version__, logs, output_file
+from kubesched import __version__, garbage, logs, output_file
 from kubesched.cli import flag_help, running
 from kubesched.cli.flag_kinds import VersionFlag
 from kubesched.cli.flag_table import FLAGS
@@ -93,7 +93,8 @@ def _run(flags: ParsedFlags) -> int:
 
 async def _serve(options: CommandOptions, read_again: Callable[[], SchedulerConfiguration]) -> None:
     # Not loaded for --help and --version: NumPy, and all of the scheduler.
-    from kubesched.cli.component import Component  # noqa: PLC0415
+    with garbage.importing():
+        from kubesched.cli.component import Component  # noqa: PLC0415
 
     _log.info(
         "Starting Kubernetes Scheduler", version=options.reported_version, kubesched=__version__
@@ -118,8 +119,9 @@ def _log_notes(options: CommandOptions) -> None:
 
 def _as_built(options: CommandOptions) -> SchedulerConfiguration:
     """Reject profiles that cannot be built, before anything is connected or written."""
-    from kubesched.cli.found_plugins import found_plugins  # noqa: PLC0415 (NumPy is not for --help)
-    from kubesched.plugin_loading import check_arguments  # noqa: PLC0415
+    with garbage.importing():  # not loaded for --help: NumPy
+        from kubesched.cli.found_plugins import found_plugins  # noqa: PLC0415
+        from kubesched.plugin_loading import check_arguments  # noqa: PLC0415
 
     registry = found_plugins(options.plugin_files)
     config = as_built(options.config, registry.points_of, unbuilt=Unbuilt.LEAVE_OUT)

@@ -7,7 +7,7 @@ device, when a constraint reads it.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubesched import cel
 from kubesched.api.resource import Device, DeviceAttribute
@@ -16,6 +16,9 @@ from kubesched.cel.values import Value, is_list
 from kubesched.cluster.device_table import DeviceTable
 from kubesched.errors import CelError, CelRuntimeError
 from kubesched.plugins.device_selectors import converted
+
+if TYPE_CHECKING:
+    from kubesched.cel.derived import DerivedAttribute
 
 #: How many compiled expressions, and values of each, are cached.
 _COMPILED: Final = 1024
@@ -26,7 +29,7 @@ DerivationError = CelError | CelRuntimeError
 
 
 @lru_cache(maxsize=_COMPILED)
-def _compiled(expression: str) -> cel.DerivedAttribute | CelError:
+def _compiled(expression: str) -> DerivedAttribute | CelError:
     try:
         return cel.compile_derived_attribute(expression)
     except CelError as malformed:

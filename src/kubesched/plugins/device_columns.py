@@ -7,14 +7,14 @@ change are evaluated one by one.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from kubesched import cel
 from kubesched.api.resource import Device
-from kubesched.cel.columns import ColumnSelector, DeviceValueTable, cell_of
+from kubesched.cel.device_values import DeviceValueTable, cell_of
 from kubesched.cel.reads import DRIVER, SHAREABLE, DeviceColumn
 from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.device_table import DeviceTable
@@ -23,6 +23,9 @@ from kubesched.cluster.recent import Recent
 from kubesched.errors import CelRuntimeError, require
 from kubesched.plugins.device_match import SaidOfAll
 from kubesched.plugins.device_selectors import converted, has_value, is_amount
+
+if TYPE_CHECKING:
+    from kubesched.cel.columns import ColumnSelector
 
 #: Columns never drop a value, so they are rebuilt after this many changes per row.
 CHANGES_PER_ROW: Final = 4
@@ -116,9 +119,7 @@ class DeviceColumns(View):
         self.refresh()
         selector = self._selectors.get(expression)
         if selector is None:
-            selector = self._selectors[expression] = ColumnSelector(
-                cel.compile_selector(expression)
-            )
+            selector = self._selectors[expression] = cel.compile_column_selector(expression)
         said = selector.answers(self._values)
         return SaidOfAll(said.matches, said.failed, self.has_device)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubesched import cel
 from kubesched.api.resource import Device, DeviceAttribute, DeviceCapacity
@@ -11,6 +11,9 @@ from kubesched.cel.library import quantities, semvers
 from kubesched.cel.library.quantities import Quantity
 from kubesched.cel.values import Err, Value
 from kubesched.errors import CelError, CelRuntimeError
+
+if TYPE_CHECKING:
+    from kubesched.cel.selector import CelSelector
 
 #: How many compiled expressions, and devices converted to CEL values, are cached.
 _COMPILED: Final = 1024
@@ -24,7 +27,7 @@ class CelDeviceSelector:
 
     __slots__ = ("_selector",)
 
-    def __init__(self, selector: cel.CelSelector) -> None:
+    def __init__(self, selector: CelSelector) -> None:
         self._selector = selector
 
     def matches(self, device: Device, driver: str) -> bool:

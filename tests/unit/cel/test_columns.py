@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.cel import CelDevice, compile_selector
-from kubesched.cel.columns import ColumnSelector, DeviceValueTable, cell_of
+from kubesched.cel.columns import ColumnSelector
+from kubesched.cel.device_values import DeviceValueTable, cell_of
 from kubesched.cel.library import semvers
 from kubesched.cel.reads import DeviceColumn
 from kubesched.cel.values import Err, Value
