@@ -130,6 +130,8 @@ def test_pods_that_are_there_before_the_scheduler(bench: Bench) -> None:
         # The clock starts with the first one, which is why it does not count.
         assert found.pods_per_second == pytest.approx(29 / found.seconds)
         assert found.latency_p50_ms is None
+        assert found.done_after_s is not None
+        assert found.done_after_s > found.seconds
 
 
 @linux

@@ -85,7 +85,9 @@ class BindingCollection:
         bound = self._watcher.bound
         await self._rest()
         after, attempts = self._costs(), await self._attempts()
-        seconds = max((each.at_s for each in bound), default=self._start_s) - self._start_s
+        last_s = max((each.at_s for each in bound), default=self._start_s)
+        seconds = last_s - self._start_s
+        process = self._scheduler.process
         attempts = statistics.difference(attempts, self._attempts_before)
         latencies = [] if self._from_first else self._tracker.latencies(bound)
         return Measurement(
@@ -98,13 +100,14 @@ class BindingCollection:
             ),
             latency_p50_ms=_ms(statistics.percentile(latencies, 50)),
             latency_p99_ms=_ms(statistics.percentile(latencies, 99)),
+            done_after_s=last_s - process.started_s if self._from_first and process else None,
             attempt_p50_ms=_ms(statistics.quantile(attempts, 0.5)),
             attempt_p99_ms=_ms(statistics.quantile(attempts, 0.99)),
             scheduler_cpu_s=_difference(self._before.scheduler_s, after.scheduler_s),
             scheduler_cpu_ms_per_pod=_each(self._before.scheduler_s, after.scheduler_s, len(bound)),
             apiserver_cpu_ms_per_pod=_each(self._before.apiserver_s, after.apiserver_s, len(bound)),
             storage_cpu_ms_per_pod=_each(self._before.storage_s, after.storage_s, len(bound)),
-            scheduler_peak_mib=_peak_mib(self._scheduler.process),
+            scheduler_peak_mib=_peak_mib(process),
             apiserver_peak_mib=_peak_mib(self._plane.apiserver),
         )
 

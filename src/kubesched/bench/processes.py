@@ -13,8 +13,9 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kubesched.errors import KubeschedError
@@ -47,6 +48,8 @@ class Process:
     name: str
     popen: subprocess.Popen[bytes]
     log: Path
+    #: by the clock of time.perf_counter
+    started_s: float = field(default_factory=time.perf_counter)
 
     @property
     def is_running(self) -> bool:
@@ -115,6 +118,7 @@ def spawn(
     environment: Mapping[str, str] | None = None,
 ) -> Process:
     """Start a program; both of its outputs go to the log."""
+    started_s = time.perf_counter()
     with log.open("ab") as sink:
         popen = subprocess.Popen(  # noqa: S603  a command made here, without a shell
             launched(command),
@@ -125,7 +129,7 @@ def spawn(
             env={**os.environ, **environment} if environment else None,
             start_new_session=True,
         )
-    return Process(name, popen, log)
+    return Process(name, popen, log, started_s)
 
 
 def free_ports(count: int) -> list[int]:

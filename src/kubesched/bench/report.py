@@ -21,25 +21,27 @@ from kubesched.bench.results import BASELINE, LIMIT, BenchReport, Machine, Row, 
 _COLUMNS_WIDTH = 112
 
 _ABSENT = "-"
+_LATENCY = "bound ms\np50/p99"
 _COLUMNS = (
     "pods/s",
     "sampled\npods/s",
     "ratio",
     "of the\nlimit",
-    "bound ms\np50/p99",
+    _LATENCY,
     "attempt ms\np50/p99",
     "sched.\nms/pod",
     "API\nms/pod",
     "peak\nMiB",
 )
+#: In place of latencies, where all pods exist before the scheduler does.
+_DONE = "done\ns"
 _PODS_PER_SECOND = (
     "pods/s: pods over the time to the last one bound; sampled: second by second, "
     "without the first and the last, as scheduler_perf does it."
 )
-_LATENCIES = (
-    "bound: from the request that creates a pod to its binding seen in a watch. "
-    "attempt: the scheduler's own metric."
-)
+_BOUND = "bound: from the request that creates a pod to its binding seen in a watch."
+_DONE_AFTER = "done: from the start of the scheduler's process to the last pod bound."
+_ATTEMPTS = "attempt: the scheduler's own metric."
 
 
 def show(console: Console, report: BenchReport) -> None:
@@ -101,27 +103,33 @@ def table(report: BenchReport) -> Table:
     made.add_column("workload", no_wrap=True)
     made.add_column("scheduler", no_wrap=True)
     for name in _COLUMNS:
-        made.add_column(name, justify="right", no_wrap=True)
+        shown = _DONE if report.precreated and name == _LATENCY else name
+        made.add_column(shown, justify="right", no_wrap=True)
     sizes = _sizes(report)
     for workload, group in groupby(rows(report), key=lambda row: row.workload):
         # The size is below the name, beside the second scheduler if there is one.
         size = sizes.get(workload) or sizes.get(workload.rpartition(" ")[0], "")
         beside = [Text(workload, style="bold"), Text(size, style="dim")]
         for row in group:
-            made.add_row(beside.pop(0) if beside else "", row.scheduler, *_cells(row))
+            made.add_row(beside.pop(0) if beside else "", row.scheduler, *_cells(row, report))
         if beside:
             made.add_row(beside.pop(0))
         made.add_section()
     return made
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: Row, report: BenchReport) -> list[str]:
+    latency = (
+        _number(row.done_after_s, 1)
+        if report.precreated
+        else _pair(row.latency_p50_ms, row.latency_p99_ms)
+    )
     return [
         _number(row.pods_per_second, 0),
         _number(row.sampled_average, 0),
         f"{row.ratio:.2f}x" if row.ratio is not None else _ABSENT,
         f"{row.share_of_limit:.0%}" if row.share_of_limit is not None else _ABSENT,
-        _pair(row.latency_p50_ms, row.latency_p99_ms),
+        latency,
         _pair(row.attempt_p50_ms, row.attempt_p99_ms),
         _number(row.scheduler_cpu_ms_per_pod, 2),
         _number(row.apiserver_cpu_ms_per_pod, 2),
@@ -146,7 +154,7 @@ def explanation(report: BenchReport) -> str:
         f"Medians of {rounds} rounds." if rounds > 1 else "One round: expect noise.",
         _PODS_PER_SECOND,
         f"ratio: pods/s over {BASELINE}'s of the same round; of the limit: over {LIMIT}'s.",
-        _LATENCIES,
+        f"{_DONE_AFTER if report.precreated else _BOUND} {_ATTEMPTS}",
         "ms/pod: CPU time of scheduler and API server, events included; peak: the scheduler's.",
     ]
     lines += [

@@ -40,6 +40,8 @@ class Measurement(_Result, frozen=True, kw_only=True):
     #: from the request that creates a pod to its binding seen in a watch
     latency_p50_ms: float | None = None
     latency_p99_ms: float | None = None
+    #: from the start of the scheduler's process to the last pod bound, if all pods existed before
+    done_after_s: float | None = None
     #: of scheduler_scheduling_attempt_duration_seconds, result scheduled
     attempt_p50_ms: float | None = None
     attempt_p99_ms: float | None = None
@@ -127,6 +129,7 @@ class Row(_Result, frozen=True, kw_only=True):
     sampled_average: float | None
     latency_p50_ms: float | None
     latency_p99_ms: float | None
+    done_after_s: float | None
     attempt_p50_ms: float | None
     attempt_p99_ms: float | None
     scheduler_cpu_ms_per_pod: float | None
@@ -144,6 +147,7 @@ _MEDIANS = (
     "sampled_average",
     "latency_p50_ms",
     "latency_p99_ms",
+    "done_after_s",
     "attempt_p50_ms",
     "attempt_p99_ms",
     "scheduler_cpu_ms_per_pod",

@@ -145,6 +145,21 @@ def test_of_a_workload_without_pods_it_says_what_the_scheduler_used() -> None:
 
 def test_the_table_says_when_pods_were_there_before_the_scheduler() -> None:
     assert "before the scheduler started" in shown(make_report(precreated=True))
+
+
+def test_pods_that_exist_before_have_the_time_until_all_are_bound_in_place_of_latencies() -> None:
+    measured = msgspec.structs.replace(
+        measurement(50.0), latency_p50_ms=12.0, latency_p99_ms=34.0, done_after_s=5.6
+    )
+    run = BenchRun(workload="Basic", scheduler="ours", round=1, measurements=(measured,))
+
+    before, meanwhile = (shown(make_report(run, precreated=each)) for each in (True, False))
+
+    assert "5.6" in before
+    assert "done: from the start" in before
+    assert "bound ms" not in before
+    assert "12.0/34.0" in meanwhile
+    assert "done" not in meanwhile
     assert "while the scheduler runs" in shown(make_report())
 
 
