@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from kubesched.api.core import NodeAllocatableResourceClaimStatus, Pod
 from kubesched.cluster.affinity_terms import PodTerms
 from kubesched.cluster.label_sets import LabelSet, LabelSets
 from kubesched.cluster.pod_signature import PodSignature, signature_key, spec_for_rows
-from kubesched.cluster.pod_volumes import PodVolumes, compile_volumes
+from kubesched.cluster.pod_volumes import NO_VOLUMES, PodVolumes, compile_volumes
 from kubesched.cluster.resources import Requests
 from kubesched.config.features import FeatureGates
 
@@ -70,6 +71,21 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.full_name})"
+
+    @property
+    def alike(self) -> Hashable:
+        """What tells it from other pods, but for its name, nomination, volumes and claims."""
+        spec = self.pod.spec
+        return (
+            self.signature,
+            self.labels,
+            self.terms,
+            self.priority,
+            spec.preemption_policy,
+            spec.scheduling_group,
+            bool(spec.resource_claims),
+            self.volumes is NO_VOLUMES,
+        )
 
     def counts_as(self, other: PodInfo) -> bool:
         """Return whether another version of the pod is equivalent for scheduling."""

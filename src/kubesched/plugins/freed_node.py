@@ -20,7 +20,6 @@ import numpy as np
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
-from kubesched.cluster.pod_volumes import NO_VOLUMES
 
 #: Returns the resources of a signature that must fit, with amounts.
 Checked = Callable[[PodSignature], Sequence[tuple[str, int]]]
@@ -46,18 +45,15 @@ class FreedNode:
 
     def helps(self, pod: PodInfo) -> bool:
         """Return whether a retry would bind a parked pod, or preempt for it."""
-        if self._version != self._cluster.version:
-            self._version, self._answers = self._cluster.version, {}
         if self._cluster.nominator.node_of(pod.uid) is not None:
             return self._fits(pod, ())
-        without_volumes = pod.volumes is NO_VOLUMES
-        key = (
-            pod.signature,
-            pod.labels,
-            pod.priority,
-            pod.pod.spec.preemption_policy,
-            without_volumes,
-        )
+        return self.may_help(pod)
+
+    def may_help(self, pod: PodInfo) -> bool:
+        """Return the same, whether or not the pod is nominated to some other node."""
+        if self._version != self._cluster.version:
+            self._version, self._answers = self._cluster.version, {}
+        key = pod.alike
         cached = self._answers.get(key)
         if cached is None:
             cached = self._answers[key] = self._fits(pod, ()) or self._lets_preempt(pod)

@@ -19,8 +19,9 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.extended_resources import IMPLICIT_PREFIX
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.cluster.pod_signature import PodSignature
+from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.errors import ObjectError
-from kubesched.plugins.changes import Prepared, has_place
+from kubesched.plugins.changes import Prepared
 from kubesched.plugins.freed_node import Checked, FreedNode, IsRowLocal
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
@@ -79,7 +80,10 @@ class FitHints:
         grown = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         return [
             Registration(
-                ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), hint=self.after_deletion
+                ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE),
+                hint=self.after_deletion,
+                screen=self.may_help_alike,
+                apart=self.nominated_there,
             ),
             Registration(grown, signature_hint=self.after_node_change),
             Registration(
@@ -110,13 +114,24 @@ class FitHints:
         # Members of a group do not reserve resources against each other: each may get another node.
         return self._cluster.groups.of(pod.pod) is not None or freed.helps(pod)
 
+    def may_help_alike(self, pod: PodInfo, change: Change[Pod]) -> bool:
+        """Return whether a deletion may help a pod or one like it, nominated or not."""
+        is_plain = pod.volumes is NO_VOLUMES and not pod.pod.spec.resource_claims
+        is_single = self._cluster.groups.of(pod.pod) is None
+        if pod.signature.is_resize or not is_plain or not is_single:
+            return True
+        freed = self._freed(change)
+        return freed is not None and freed.may_help(pod)
+
+    def nominated_there(self, change: Change[Pod]) -> list[str]:
+        """Return the pods for which room is left on the node: for them it is free."""
+        name = "" if change.old is None else _place_of(change.old)
+        return [each.uid for each in self._cluster.nominator.pods_on(name)]
+
     def _freed_by(self, change: Change[Pod]) -> FreedNode | None:
         """Return the node that a pod was on, or was nominated to; None if there is none."""
         gone = change.old
-        if gone is None or not has_place(gone):
-            return None
-        name = gone.spec.node_name or gone.status.nominated_node_name
-        row = self._cluster.table.row_of(name)
+        row = None if gone is None else self._cluster.table.row_of(_place_of(gone))
         if row is None:
             return None
         return FreedNode(self._cluster, row, checked=self._checked, is_row_local=self._is_row_local)
@@ -170,6 +185,11 @@ class FitHints:
             pod_level=self._rules.pod_level,
             pod_level_status=self._rules.pod_level_status,
         )
+
+
+def _place_of(pod: Pod) -> str:
+    """Return the node that a pod is on, or nominated to; "" if there is none."""
+    return pod.spec.node_name or pod.status.nominated_node_name or ""
 
 
 def _is_beside(pod: PodInfo, other: Pod | None) -> bool:

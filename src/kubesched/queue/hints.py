@@ -3,6 +3,8 @@
 A *hint* is a function of the pod and the change that returns whether the change may help. A
 *signature hint* depends on nothing of the pod but its signature, and is called once per signature.
 A *pre-hint* is a function of the change alone, and returns the pods that the hint is called for.
+A *screen* is asked about one of the pods that are alike (`PodInfo.alike`), of which there may be
+thousands: where it says no, the hint is not called for any of them.
 """
 
 from __future__ import annotations
@@ -34,6 +36,10 @@ class Change(Struct, Generic[T], frozen=True):
         return self.old if self.new is None else self.new
 
 
+def _none_apart(change: Change[Any]) -> Collection[str]:  # noqa: ARG001
+    return ()
+
+
 class Registration(Struct, frozen=True):
     """Events that may help a pod; with a hint, only those for which it returns true.
 
@@ -46,6 +52,10 @@ class Registration(Struct, frozen=True):
     signature_hint: Callable[[PodSignature, Change[Any]], bool] | None = None
     #: returns the only pods that hints are called for, as namespace/name; None means all
     pre_hint: Callable[[Change[Any]], Collection[str] | None] | None = None
+    #: returns False only if the hint does so for every pod that is alike, but for those `apart`
+    screen: Callable[[PodInfo, Change[Any]], bool] | None = None
+    #: returns the uids of pods that the screen says nothing about
+    apart: Callable[[Change[Any]], Collection[str]] = _none_apart
 
 
 #: A plugin's registrations; None means every event, for plugins without registrations.

@@ -345,12 +345,11 @@ class SchedulingQueue:
         if not listeners:
             return
         self._in_flight.record(change)
-        parked = self._parked.of(listeners)
-        if not parked:
+        if not self._parked.concerns(listeners):
             return
         evaluation = self._listeners.evaluate_pre_hints(change)
         is_held = None if change.event.is_wildcard else self._holding()
-        for entity in parked:
+        for entity in self._parked.of(listeners, evaluation.screened):
             # Hints cannot move a pod that stays gated, so they are not evaluated for it.
             if is_held is not None and entity.gated_by and is_held(entity.gatekeeper):
                 continue

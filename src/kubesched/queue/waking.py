@@ -1,13 +1,14 @@
 """Evaluates the plugins' queueing hints: whether a change may help a parked pod.
 
 Thousands of pods may be parked when an event arrives. So the registrations that match an event are
-cached, and a hint that depends only on the pod's signature is called once per signature.
+cached, and a hint that depends only on the pod's signature is called once per signature. Pods that
+are alike are screened: most events help none of them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import Any
 
@@ -15,7 +16,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 
 _log = logging.getLogger(__name__)
 
@@ -117,6 +118,8 @@ class HintEvaluation:
         self._by_signature: dict[tuple[int, PodSignature], bool] = {}
         self._is_wildcard = change.event.is_wildcard
         self._event_label = change.event.label
+        #: uids of pods that screens say nothing about, once that was asked
+        self._apart_uids: set[str] | None = None
         #: plugin → the only pods that its hint is called for, as namespace/name
         self._named: dict[Subscriber, set[str]] = {}
 
@@ -146,6 +149,41 @@ class HintEvaluation:
     def concerns(self, pod: PodInfo) -> bool:
         """Return whether pre-hints returned the pod, or were not evaluated."""
         return not self._named or any(pod.full_name in each for each in self._named.values())
+
+    def screened(self, alike: Mapping[str, QueuedEntity]) -> Iterable[QueuedEntity]:
+        """Return those of several pods that are alike that the change may wake."""
+        apart = self._apart()
+        first = next((each for uid, each in alike.items() if uid not in apart), None)
+        if not isinstance(first, QueuedPod) or self._may_wake(first):
+            return alike.values()
+        return [each for uid in apart if (each := alike.get(uid)) is not None]
+
+    def _apart(self) -> Collection[str]:
+        """Return the uids of pods that screens say nothing about."""
+        if self._apart_uids is None:
+            self._apart_uids = {
+                uid
+                for registrations in self._listeners.values()
+                for each in registrations
+                for uid in each.apart(self._change)
+            }
+        return self._apart_uids
+
+    def _may_wake(self, pod: QueuedPod) -> bool:
+        """Return False if the change wakes none of the pods that are like this one."""
+        if self._is_wildcard or not pod.was_rejected or self._named:
+            return True
+        return any(
+            self._may_help(each, plugin, pod.info)
+            for plugin in pod.rejectors
+            for each in self._listeners.get((pod.scheduler_name, plugin), ())
+        )
+
+    def _may_help(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
+        if registration.signature_hint is not None:
+            return self._result(registration, plugin, pod)
+        screen = registration.screen
+        return screen is None or self._timed(lambda: screen(pod, self._change), plugin, pod)
 
     def wake(self, pod: QueuedPod) -> Wake:
         """Return what the change does to a pod, by the hints of the plugins that rejected it."""
@@ -179,12 +217,15 @@ class HintEvaluation:
         return self._evaluate(registration, plugin, pod)
 
     def _evaluate(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
+        by_signature, hint = registration.signature_hint, registration.hint
+        if by_signature is not None:
+            return self._timed(lambda: by_signature(pod.signature, self._change), plugin, pod)
+        return self._timed(lambda: hint is None or hint(pod, self._change), plugin, pod)
+
+    def _timed(self, ask: Callable[[], bool], plugin: str, pod: PodInfo) -> bool:
         started = self._timer()
         try:
-            if registration.signature_hint is not None:
-                helps = registration.signature_hint(pod.signature, self._change)
-            else:
-                helps = registration.hint is None or registration.hint(pod, self._change)
+            helps = ask()
             said = "Queue" if helps else "QueueSkip"
         except Exception:  # noqa: BLE001 (better to retry a pod in vain than to miss it)
             _log.exception(

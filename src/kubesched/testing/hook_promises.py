@@ -122,6 +122,10 @@ def _ask_hint(trial: PluginTrial, asked: Registration, change: Change[Any], pod:
     if not isinstance(answer, bool):
         what = f"its hint for {change.event.label} said {answer!r}, expected True or False"
         trial.fail(what, pod=pod)
+    keeps_out = asked.screen is not None and not asked.screen(pod, change)
+    if answer and keeps_out and pod.uid not in asked.apart(change):
+        what = f"its screen for {change.event.label} said no, and its hint said yes"
+        trial.fail(what, pod=pod)
 
 
 def _changes(

@@ -56,4 +56,7 @@ def helps(lab: Lab, plugin: str, waiting: Pod, change: Change[Any]) -> bool:
     info = lab.pending(waiting)
     if found.signature_hint is not None:
         return found.signature_hint(info.signature, change)
-    return found.hint is None or found.hint(info, change)
+    helped = found.hint is None or found.hint(info, change)
+    if helped and found.screen is not None and info.uid not in found.apart(change):
+        assert found.screen(info, change), "a screen lets through what the hint says yes to"
+    return helped

@@ -87,7 +87,10 @@ class Watch:
                 continue
             if each.signature_hint is not None:
                 return each.signature_hint(pod.signature, change)
-            return each.hint is None or each.hint(pod, change)
+            helped = each.hint is None or each.hint(pod, change)
+            if helped and each.screen is not None and pod.uid not in each.apart(change):
+                assert each.screen(pod, change), f"the screen of {self.plugin} for {pod}"
+            return helped
         return False
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod, ResourceList
@@ -16,7 +18,7 @@ from tests.support.group_objects import member
 from tests.support.objects import container, node, pod, spread_over
 from tests.support.scheduling import Lab
 
-from .hinting import added, changed_itself, deleted, helps, updated
+from .hinting import added, changed_itself, deleted, helps, registration, updated
 
 PLUGIN = "NodeResourcesFit"
 SCALE_DOWN, ALLOCATABLE = Action.UPDATE_POD_SCALE_DOWN, Action.UPDATE_NODE_ALLOCATABLE
@@ -109,6 +111,36 @@ def test_room_reserved_by_nominated_pods_is_no_room(priority: int, want: bool) -
     waiting = pod("p", cpu="2", priority=5)
     nominated(lab, pod("preemptor", cpu="3", priority=priority), "n")
     assert helps(lab, PLUGIN, waiting, deleted(GONE)) is want
+
+
+@given(
+    sizes=st.lists(st.integers(0, 4), min_size=2, max_size=6),
+    places=st.lists(st.sampled_from(["", "n", "m"]), min_size=6, max_size=6),
+    priorities=st.lists(st.integers(0, 2), min_size=6, max_size=6),
+    there=st.integers(0, 4),
+)
+def test_a_screen_lets_through_all_that_are_like_a_pod_that_is_helped(
+    sizes: list[int], places: list[str], priorities: list[int], there: int
+) -> None:
+    """Whichever of those that are alike it is asked about, if not of those nominated there."""
+    lower = pod("lower", node="n", cpu=str(there), priority=1)
+    lab, change = Lab(node("n"), node("m"), lower), deleted(GONE)
+    waiting = [
+        lab.pending(pod(f"p{number}", cpu=str(cpu), priority=priority))
+        for number, (cpu, priority) in enumerate(zip(sizes, priorities, strict=False))
+    ]
+    for each, place in zip(waiting, places, strict=False):
+        if place:
+            lab.cluster.nominator.nominate(each, place)
+    found = registration(lab, PLUGIN, change.event)
+    apart = set(found.apart(change))
+    assert apart == {each.uid for each, on in zip(waiting, places, strict=False) if on == "n"}
+    assert found.hint is not None
+    assert found.screen is not None
+    for helped in waiting:
+        if helped.uid not in apart and found.hint(helped, change):
+            alike = [each for each in waiting if each.alike == helped.alike]
+            assert all(found.screen(each, change) for each in alike if each.uid not in apart)
 
 
 def test_members_of_a_group_do_not_reserve_room_against_each_other() -> None:

@@ -86,6 +86,62 @@ def test_a_signature_hint_is_called_once_per_signature() -> None:
     assert hints.called == ["signature"]
 
 
+def _screened(*registrations: Registration, rejected_by: str = "Fit") -> list[str]:
+    """Return which of three pods that are alike may be woken."""
+    pods = {name: queued(name) for name in ("a", "b", "c")}
+    for each in pods.values():
+        each.unschedulable_plugins = {rejected_by}
+    scheduler_name = pods["a"].info.pod.spec.scheduler_name
+    listeners = Listeners(
+        {scheduler_name: {"Fit": registrations, "Other": [Registration(NODE_ADD)]}},
+        timer=lambda: 0.0,
+    )
+    evaluation = listeners.evaluate(Change(NODE_ADD))
+    return [each.key for each in evaluation.screened(pods)]
+
+
+def _screen(answer: bool, *apart: str) -> Registration:
+    hints = Hints("a", "b", "c")
+    return Registration(
+        NODE_ADD,
+        hint=hints.by_pod,
+        screen=lambda _pod, _change: answer,
+        apart=lambda _change: apart,
+    )
+
+
+def test_pods_that_a_screen_keeps_out_are_not_asked_about() -> None:
+    assert _screened(_screen(True)) == ["a", "b", "c"]
+    assert _screened(_screen(False)) == []
+    assert _screened(_screen(False), _screen(True)) == ["a", "b", "c"]
+
+
+def test_a_screen_says_nothing_about_pods_apart() -> None:
+    assert _screened(_screen(False, "b", "elsewhere")) == ["b"]
+    assert _screened(_screen(True, "b")) == ["a", "b", "c"]
+    assert _screened(_screen(False, "c", "b", "a")) == ["a", "b", "c"]
+
+
+def test_without_a_screen_pods_are_asked_about_one_by_one() -> None:
+    assert _screened(Registration(NODE_ADD, hint=Hints().by_pod)) == ["a", "b", "c"]
+    assert _screened(Registration(NODE_ADD)) == ["a", "b", "c"]
+    assert _screened(_screen(False), rejected_by="Other") == ["a", "b", "c"]
+
+
+def test_a_signature_hint_screens_as_well() -> None:
+    assert _screened(Registration(NODE_ADD, signature_hint=Hints().by_signature)) == []
+    helping = Registration(NODE_ADD, signature_hint=Hints("any").by_signature)
+    assert _screened(helping) == ["a", "b", "c"]
+
+
+def test_a_screen_that_raises_lets_everything_through(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(pod: PodInfo, change: Change[Any]) -> bool:
+        raise ValueError("no")
+
+    assert _screened(Registration(NODE_ADD, screen=broken)) == ["a", "b", "c"]
+    assert "QueueingHintFn returns error" in caplog.text
+
+
 def test_one_registration_whose_hint_returns_true_is_enough() -> None:
     hints = Hints()
     registered: dict[str, Registrations] = {
