@@ -285,20 +285,10 @@ def main() -> None:
 
     with Progress() as progress:
         results = asyncio.run(run(arguments, progress))
-    table = Table(
-        "pods/s wanted",
-        "came",
-        "scheduler",
-        "bound",
-        "p50",
-        "p99",
-        "scheduler's CPU a pod",
-        "API server's",
-    )
+    table = Table("pods/s", "scheduler", "bound", "p50", "p99", "CPU a pod", "API server's")
     for each in results:
         table.add_row(
-            f"{each.rate:g}",
-            f"{each.arrived_per_second:.0f}",
+            f"{each.arrived_per_second:.0f} of {each.rate:g}",
             each.scheduler,
             f"{each.bound} of {each.pods}",
             f"{each.p50_ms:.1f} ms",

@@ -1,12 +1,13 @@
 """Startup time of a scheduler in an existing cluster, and its memory.
 
-    python benchmarks/startup.py [--nodes 5000] [--pods 150000] [--rounds 1] [--schedulers LIST]
+    python benchmarks/startup.py [--nodes 5000] [--pods 150000] [--rest 60] [--rounds 1]
 
     nodes and bound pods in a real API server ──> one pending pod ──> scheduler starts ──> bound
 
 The objects are created once; then schedulers start in turn, each with one pending pod. The result
 is the time from the start of the process until that pod is bound: by then it has read the whole
-cluster. Memory is the peak resident size, a moment later.
+cluster. Then it rests, so that a long rest shows what an idle scheduler costs. Memory is the peak
+resident size after the rest.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from kubesched.client.rest import ApiClient
 
 NAMESPACE = "default"
 APPS = 500
-#: A scheduler may have more to do after its first pod: its memory is read after this pause.
-REST_S = 5.0
+#: A scheduler may have more to do after its first pod: after so long, it is idle.
+SETTLE_S = 5.0
 TIMEOUT_S = 600.0
 #: How often it is asked whether the pod is bound.
 POLL_S = 0.02
@@ -48,6 +49,8 @@ class Result(msgspec.Struct, frozen=True):
     scheduler: str
     seconds: float
     cpu_s: float
+    #: CPU time a minute at rest; None if the rest was too short to tell
+    idle_ms: float | None
     peak_mib: float
 
 
@@ -79,7 +82,9 @@ async def fill(client: ApiClient, *, nodes: int, pods: int, progress: Progress) 
     await each_of(range(pods), create, done=lambda count: progress.update(task, completed=count))
 
 
-async def start(client: ApiClient, plane: Plane, candidate: BenchScheduler, number: int) -> Result:
+async def start(
+    client: ApiClient, plane: Plane, candidate: BenchScheduler, number: int, *, rest_s: float
+) -> Result:
     """Start a scheduler, and measure when it has bound a pod."""
     name = f"waits-{number}"
     waiting = {**objects.pod(), "metadata": {"name": name}}
@@ -96,9 +101,17 @@ async def start(client: ApiClient, plane: Plane, candidate: BenchScheduler, numb
                 raise TimeoutError(scheduler.describe())
             await asyncio.sleep(POLL_S)
         seconds = time.perf_counter() - started
-        await asyncio.sleep(REST_S)
-        cpu_s, peak = process.cpu_seconds(), process.peak_bytes()
-        return Result(candidate.name, seconds, cpu_s or 0.0, (peak or 0) / (1 << 20))
+        await asyncio.sleep(SETTLE_S)
+        cpu_s = process.cpu_seconds() or 0.0
+        await asyncio.sleep(rest_s)
+        idle_s = (process.cpu_seconds() or 0.0) - cpu_s
+        return Result(
+            candidate.name,
+            seconds,
+            cpu_s,
+            idle_s * 1000 * 60 / rest_s if rest_s else None,
+            (process.peak_bytes() or 0) / (1 << 20),
+        )
     finally:
         scheduler.kill()
 
@@ -114,7 +127,8 @@ async def measure(arguments: argparse.Namespace, progress: Progress) -> list[Res
         task = progress.add_task("starts", total=arguments.rounds * len(candidates))
         for number in range(arguments.rounds):
             for candidate in candidates if number % 2 == 0 else candidates[::-1]:
-                results.append(await start(client, plane, candidate, len(results)))
+                result = await start(client, plane, candidate, len(results), rest_s=arguments.rest)
+                results.append(result)
                 progress.advance(task)
     return results
 
@@ -123,6 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=150_000)
+    parser.add_argument("--rest", type=float, default=0, help="how long an idle one is watched, s")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--schedulers", default="ours,kube-scheduler")
     parser.add_argument("--apiserver", choices=planes.KINDS, default=planes.REAL)
@@ -130,10 +145,11 @@ def main() -> None:
 
     with Progress() as progress:
         results = asyncio.run(measure(arguments, progress))
-    table = Table("scheduler", "first pod bound after", "CPU", "peak memory")
+    table = Table("scheduler", "first pod bound after", "CPU", "idle, a minute", "peak memory")
     for each in results:
-        figures = f"{each.seconds:.2f} s", f"{each.cpu_s:.2f} s", f"{each.peak_mib:.0f} MiB"
-        table.add_row(each.scheduler, *figures)
+        idle = "-" if each.idle_ms is None else f"{each.idle_ms:.0f} ms"
+        figures = f"{each.seconds:.2f} s", f"{each.cpu_s:.2f} s", idle
+        table.add_row(each.scheduler, *figures, f"{each.peak_mib:.0f} MiB")
     Console().print(table)
 
 
