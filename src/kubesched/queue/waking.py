@@ -152,7 +152,11 @@ class HintEvaluation:
 
     def screened(self, alike: Mapping[str, QueuedEntity]) -> Iterable[QueuedEntity]:
         """Return those of several pods that are alike that the change may wake."""
-        apart = self._apart()
+        try:
+            apart = self._apart()
+        except Exception:  # noqa: BLE001 (better to evaluate all pods than to miss one)
+            _log.exception("pods apart from a screen are unknown: event=%s", self._event_label)
+            return alike.values()
         first = next((each for uid, each in alike.items() if uid not in apart), None)
         if not isinstance(first, QueuedPod) or self._may_wake(first):
             return alike.values()
@@ -171,7 +175,7 @@ class HintEvaluation:
 
     def _may_wake(self, pod: QueuedPod) -> bool:
         """Return False if the change wakes none of the pods that are like this one."""
-        if self._is_wildcard or not pod.was_rejected or self._named:
+        if self._is_wildcard or not pod.was_rejected or pod.gated_by or self._named:
             return True
         return any(
             self._may_help(each, plugin, pod.info)

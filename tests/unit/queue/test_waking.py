@@ -142,6 +142,15 @@ def test_a_screen_that_raises_lets_everything_through(caplog: pytest.LogCaptureF
     assert "QueueingHintFn returns error" in caplog.text
 
 
+def test_so_does_one_that_cannot_tell_who_is_apart(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(change: Change[Any]) -> list[str]:
+        raise ValueError("no")
+
+    keeps_out = Registration(NODE_ADD, screen=lambda _pod, _change: False, apart=broken)
+    assert _screened(keeps_out) == ["a", "b", "c"]
+    assert "pods apart from a screen are unknown" in caplog.text
+
+
 def test_one_registration_whose_hint_returns_true_is_enough() -> None:
     hints = Hints()
     registered: dict[str, Registrations] = {
