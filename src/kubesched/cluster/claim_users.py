@@ -22,6 +22,10 @@ class ClaimUsers:
         """Return the pods that name a claim, as namespace/name."""
         return self._users.get(key, {}).values()
 
+    def uids(self, key: ClaimKey) -> Collection[str]:
+        """Return the uids of the pods that name a claim."""
+        return self._users.get(key, {}).keys()
+
     def put(self, pod: Pod) -> None:
         """Note a pending pod, or its new version."""
         if not pod.spec.resource_claims and pod.metadata.uid not in self._claims:

@@ -30,6 +30,15 @@ def registrations(devices: Devices, *, of_groups: bool = False) -> Sequence[Regi
             return None
         return devices.claim_users.of((claim.metadata.namespace, claim.metadata.name))
 
+    def may_help_alike(pod: PodInfo, change: Change[ResourceClaim]) -> bool:  # noqa: ARG001
+        """Of claims that groups share, pods need not be known as users."""
+        return of_groups or change.newest is None or _gives_devices_back(change)
+
+    def uids_of_users(change: Change[ResourceClaim]) -> Collection[str]:
+        claim = change.newest
+        key = None if claim is None else (claim.metadata.namespace, claim.metadata.name)
+        return () if key is None else devices.claim_users.uids(key)
+
     def after_pod_change(pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG001 (it is the same)
         """The claims that the pod waits for were made."""
         return change.new is None or _are_there(change.new, claims, of_groups=of_groups)
@@ -44,6 +53,8 @@ def registrations(devices: Devices, *, of_groups: bool = False) -> Sequence[Regi
             ClusterEvent(Resource.RESOURCE_CLAIM, claim_changes),
             after_claim_change,
             pre_hint=users_of_claim,
+            screen=may_help_alike,
+            apart=uids_of_users,
         ),
         Registration(ClusterEvent(Resource.TARGET_POD, generated), after_pod_change),
         Registration(ClusterEvent(Resource.DEVICE_CLASS, _CHANGED)),

@@ -19,7 +19,7 @@ Screening = Callable[[Mapping[str, QueuedEntity]], Iterable[QueuedEntity]]
 
 
 class _Kind:
-    """Parked pods that are alike, or that the same plugin gates, by uid; or a single group."""
+    """Parked pods that are alike, by uid; or a single group."""
 
     __slots__ = ("entities", "key", "subscribers")
 
@@ -157,8 +157,6 @@ def _kind_key(entity: QueuedEntity) -> Hashable:
     """Return what tells apart pods that plugins may answer differently about."""
     if not isinstance(entity, QueuedPod):
         return entity.key
-    if entity.gated_by:
-        return entity.scheduler_name, entity.gated_by
     unschedulable, pending = entity.unschedulable_plugins, entity.pending_plugins
     rejections = frozenset(unschedulable), frozenset(pending)
-    return entity.scheduler_name, rejections, entity.info.alike
+    return entity.scheduler_name, entity.gated_by, rejections, entity.info.alike

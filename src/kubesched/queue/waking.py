@@ -175,7 +175,7 @@ class HintEvaluation:
 
     def _may_wake(self, pod: QueuedPod) -> bool:
         """Return False if the change wakes none of the pods that are like this one."""
-        if self._is_wildcard or not pod.was_rejected or pod.gated_by or self._named:
+        if self._is_wildcard or not pod.was_rejected or self._named:
             return True
         return any(
             self._may_help(each, plugin, pod.info)

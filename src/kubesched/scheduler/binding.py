@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from msgspec import Struct
 
@@ -41,6 +42,9 @@ MAX_IN_FLIGHT = 96
 #: After the limit was reached, scheduling resumes below this number, so that the next pods are
 #: decided in a batch. There are fewer connections to the API server than this, so they stay busy.
 RESUME_BELOW = 72
+#: A pod that is in PreBind for longer waits for others, such as drivers of devices and volumes, and
+#: no longer counts as in flight. Until then it keeps the connections busy.
+REST_AFTER_S = 0.25
 
 
 class PodToBind(Struct, frozen=True):
@@ -85,7 +89,7 @@ class Bindings:
         self._tasks = Tasks()
         #: uid → task of a pod whose Bind has not started
         self._held: dict[str, asyncio.Task[None]] = {}
-        #: how many of them wait on Permit, or in PreBind
+        #: how many of them wait on Permit, or for others in PreBind
         self._at_rest = 0
         #: the last result of `has_backpressure`
         self._had_backpressure = False
@@ -95,7 +99,7 @@ class Bindings:
 
     @property
     def has_backpressure(self) -> bool:
-        """Whether the next decision has to wait for bindings, not counting Permit and PreBind.
+        """Whether the next decision has to wait for bindings, not counting those at rest.
 
         There is hysteresis: see `MAX_IN_FLIGHT` and `RESUME_BELOW`.
         """
@@ -168,12 +172,7 @@ class Bindings:
             return status
         has_pre_bind = status.ok
         if has_pre_bind or permission is not None:
-            self._at_rest += 1
-            self._on_room()
-            try:
-                status = await self._wait(placed, permission, has_pre_bind=has_pre_bind)
-            finally:
-                self._at_rest -= 1
+            status = await self._wait(placed, permission, has_pre_bind=has_pre_bind)
             if not status.ok:
                 return status
         else:
@@ -220,7 +219,8 @@ class Bindings:
         framework, pod = placed.framework, placed.pod
         if permission is not None:
             started = framework.now()
-            status = await permission
+            with self._resting():
+                status = await permission
             waited_s = framework.now() - started
             self._metrics.permit_wait_duration.labels(status.code.label).observe(waited_s)
             self._waiting.remove(pod.info.uid)
@@ -231,9 +231,28 @@ class Bindings:
         if not has_pre_bind:
             return SUCCESS
         started = framework.now()
-        status = await self._pre_bind_or_turn_back(placed)
+        with self._resting(after_s=REST_AFTER_S):
+            status = await self._pre_bind_or_turn_back(placed)
         framework.pre_bound(status.code, started)
         return status.by("")
+
+    @contextmanager
+    def _resting(self, *, after_s: float = 0.0) -> Iterator[None]:
+        """Do not count a binding as in flight, if the block takes longer than a time."""
+        is_at_rest = False
+
+        def rest() -> None:
+            nonlocal is_at_rest
+            is_at_rest = True
+            self._at_rest += 1
+            self._on_room()
+
+        timer = asyncio.get_running_loop().call_later(after_s, rest)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._at_rest -= is_at_rest
 
     async def _announce(self, pod: QueuedPod, node_name: str) -> None:
         try:
