@@ -38,14 +38,19 @@ def helps(
 ) -> bool:
     lab = Lab(node("n1"))
     fill(lab.cluster, *(known or (HAS_NONE,)))
-    (hint,) = [
-        each.hint
+    (found,) = [
+        each
         for each in registrations(lab.cluster.devices)
         if each.event.resource == Resource.RESOURCE_CLAIM
     ]
-    assert hint is not None
-    event = ClusterEvent(Resource.RESOURCE_CLAIM, Action.UPDATE)
-    return hint(lab.pending(waiting), Change(event, old, new))
+    assert found.hint is not None
+    assert found.screen is not None
+    info = lab.pending(waiting)
+    lab.cluster.put_pending(info)
+    change = Change(ClusterEvent(Resource.RESOURCE_CLAIM, Action.UPDATE), old, new)
+    helped = found.hint(info, change)
+    assert found.screen(info, change) or info.uid in found.apart(change) or not helped
+    return helped
 
 
 @pytest.mark.parametrize(
@@ -90,6 +95,38 @@ def test_a_claim_that_was_made_for_the_pod_helps_it() -> None:
 
 
 # --- which pods are asked at all ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "may_help", "apart"),
+    [
+        (None, HAS_NONE, False, ["p"]),
+        (HAS_NONE, HAS, False, ["p"]),
+        (OTHER_FREED, OTHER, False, []),
+        (HAS, HAS_NONE, True, ["p"]),
+        (OTHER, None, True, []),
+    ],
+)
+def test_of_pods_that_are_alike_only_those_with_the_claim_are_asked(
+    old: ResourceClaim | None, new: ResourceClaim | None, may_help: bool, apart: list[str]
+) -> None:
+    lab = Lab(node("n1"))
+    waiting = lab.pending(WAITING)
+    lab.cluster.put_pending(waiting)
+    (found,) = [each for each in registrations(lab.cluster.devices) if each.screen]
+    change = Change(ClusterEvent(Resource.RESOURCE_CLAIM, Action.UPDATE), old, new)
+    assert found.screen is not None
+    assert found.screen(waiting, change) == may_help
+    assert list(found.apart(change)) == apart
+
+
+def test_groups_may_use_claims_that_their_pods_do_not_name() -> None:
+    lab = Lab(node("n1"))
+    all_of_them = registrations(lab.cluster.devices, of_groups=True)
+    (found,) = [each for each in all_of_them if each.screen]
+    change = Change(ClusterEvent(Resource.RESOURCE_CLAIM, Action.UPDATE), OTHER_FREED, OTHER)
+    assert found.screen is not None
+    assert found.screen(lab.pending(WAITING), change)
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,31 @@ class HasWork(PreBind):
         return SUCCESS
 
 
-def profile(*, permit: bool, pre_bind: bool = False) -> dict[str, Any]:
+class WaitsForOthers(PreBind):
+    """Says when the test lets it."""
+
+    name = "WaitsForOthers"
+    go_on: ClassVar[asyncio.Event]
+    at_work: ClassVar[int] = 0
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        return SUCCESS
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        WaitsForOthers.at_work += 1
+        await WaitsForOthers.go_on.wait()
+        WaitsForOthers.at_work -= 1
+        return SUCCESS
+
+
+def profile(*, permit: bool, pre_bind: str = "") -> dict[str, Any]:
     first = {"disabled": [{"name": "*"}]}
     binders = [{"name": "TakesItsTime"}, {"name": "DefaultBinder"}]
     plugins: dict[str, Any] = {"bind": {**first, "enabled": binders}}
     if permit:
         plugins["permit"] = {"enabled": [{"name": "AllTogether"}]}
     if pre_bind:
-        plugins["preBind"] = {"enabled": [{"name": "HasWork"}]}
+        plugins["preBind"] = {"enabled": [{"name": pre_bind}]}
     return {"schedulerName": "default-scheduler", "plugins": plugins}
 
 
@@ -140,6 +157,30 @@ def test_pods_that_wait_for_permission_do_not_count() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize(("rests_after_s", "at_work"), [(60.0, LIMIT), (0.05, 2 * LIMIT)])
+def test_pods_in_pre_bind_count_until_they_wait_for_others(
+    monkeypatch: pytest.MonkeyPatch, rests_after_s: float, at_work: int
+) -> None:
+    """At first they write, which takes connections; then they may wait for minutes."""
+
+    async def main() -> None:
+        TakesItsTime.go_on = asyncio.Semaphore(2 * LIMIT)
+        WaitsForOthers.go_on, WaitsForOthers.at_work = asyncio.Event(), 0
+        monkeypatch.setattr(binding, "REST_AFTER_S", rests_after_s)
+        profiles = [profile(permit=False, pre_bind="WaitsForOthers")]
+        async with scheduler(TakesItsTime, WaitsForOthers, profiles=profiles) as harness:
+            names = [f"p{number}" for number in range(2 * LIMIT)]
+            for name in names:
+                harness.create_pod(name)
+            await eventually(lambda: WaitsForOthers.at_work == at_work)
+            await asyncio.sleep(0.5)  # the loop has turned many times since
+            assert WaitsForOthers.at_work == at_work
+            WaitsForOthers.go_on.set()
+            await eventually(lambda: all(map(harness.node_of, names)))
+
+    asyncio.run(main())
+
+
 def test_a_nomination_is_written_beside_pre_bind_and_before_the_binding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -155,7 +196,7 @@ def test_a_nomination_is_written_beside_pre_bind_and_before_the_binding(
             await nominate(calls, *about)
 
         monkeypatch.setattr(ApiCalls, "nominate", late)
-        profiles = [profile(permit=False, pre_bind=True)]
+        profiles = [profile(permit=False, pre_bind="HasWork")]
         async with scheduler(TakesItsTime, HasWork, profiles=profiles) as harness:
             harness.create_pod("p")
             await eventually(lambda: HasWork.done == ["p"])
