@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
 from msgspec import Struct
 
@@ -42,8 +42,8 @@ MAX_IN_FLIGHT = 96
 #: After the limit was reached, scheduling resumes below this number, so that the next pods are
 #: decided in a batch. There are fewer connections to the API server than this, so they stay busy.
 RESUME_BELOW = 72
-#: A pod that is in PreBind for longer waits for others, such as drivers of devices and volumes, and
-#: no longer counts as in flight. Until then it keeps the connections busy.
+#: A pod that is in PreBind for longer waits for others, such as drivers of devices and volumes: it
+#: is at rest. Until then it keeps connections busy, and counts as in flight.
 REST_AFTER_S = 0.25
 
 
@@ -197,54 +197,40 @@ class Bindings:
         has_pre_bind: bool,
     ) -> Status:
         """Wait on Permit, then run PreBind."""
-        if not has_pre_bind and (permission is None or permission.done()):
-            # Members of a gang were allowed by its last one: they need not be nominated to wait.
-            return await self._wait_and_pre_bind(placed, permission, has_pre_bind=False)
-        # Binding may take a while: the nomination tells cluster autoscalers where the pod goes.
-        node_name = placed.decision.node_name
-        announcing = asyncio.ensure_future(self._announce(placed.pod, node_name))
-        try:
-            return await self._wait_and_pre_bind(placed, permission, has_pre_bind=has_pre_bind)
-        finally:
-            # A nomination that is written later than the binding would stay.
-            await announcing
-
-    async def _wait_and_pre_bind(
-        self,
-        placed: PodToBind,
-        permission: asyncio.Future[Status] | None,
-        *,
-        has_pre_bind: bool,
-    ) -> Status:
         framework, pod = placed.framework, placed.pod
-        if permission is not None:
+        async with self._announcements(placed) as announce:
+            if permission is not None:
+                started = framework.now()
+                with self._resting(announce):
+                    status = await permission
+                waited_s = framework.now() - started
+                self._metrics.permit_wait_duration.labels(status.code.label).observe(waited_s)
+                self._waiting.remove(pod.info.uid)
+                if not status.ok:
+                    return as_rejection(status)
+            # From here on, any failure is an error: no cluster event would help.
+            self._queue.done(pod.info.uid)
+            if not has_pre_bind:
+                return SUCCESS
             started = framework.now()
-            with self._resting():
-                status = await permission
-            waited_s = framework.now() - started
-            self._metrics.permit_wait_duration.labels(status.code.label).observe(waited_s)
-            self._waiting.remove(pod.info.uid)
-            if not status.ok:
-                return as_rejection(status)
-        # From here on, any failure is an error: no cluster event would help.
-        self._queue.done(pod.info.uid)
-        if not has_pre_bind:
-            return SUCCESS
-        started = framework.now()
-        with self._resting(after_s=REST_AFTER_S):
-            status = await self._pre_bind_or_turn_back(placed)
-        framework.pre_bound(status.code, started)
-        return status.by("")
+            with self._resting(announce, after_s=REST_AFTER_S):
+                status = await self._pre_bind_or_turn_back(placed)
+            framework.pre_bound(status.code, started)
+            return status.by("")
 
     @contextmanager
-    def _resting(self, *, after_s: float = 0.0) -> Iterator[None]:
-        """Do not count a binding as in flight, if the block takes longer than a time."""
+    def _resting(self, announce: Callable[[], None], *, after_s: float = 0.0) -> Iterator[None]:
+        """Let a binding be at rest, if the block takes longer than a time.
+
+        Then it does not count as in flight, and its node is announced.
+        """
         is_at_rest = False
 
         def rest() -> None:
             nonlocal is_at_rest
             is_at_rest = True
             self._at_rest += 1
+            announce()
             self._on_room()
 
         timer = asyncio.get_running_loop().call_later(after_s, rest)
@@ -253,6 +239,27 @@ class Bindings:
         finally:
             timer.cancel()
             self._at_rest -= is_at_rest
+
+    @asynccontextmanager
+    async def _announcements(self, placed: PodToBind) -> AsyncIterator[Callable[[], None]]:
+        """Nominate a pod, once, when that is asked for; done when the block is left.
+
+        A nomination tells cluster autoscalers where a pod goes that takes a while to be bound. One
+        that is written later than the binding would stay.
+        """
+        announcing: asyncio.Future[None] | None = None
+
+        def announce() -> None:
+            nonlocal announcing
+            if announcing is None:
+                work = self._announce(placed.pod, placed.decision.node_name)
+                announcing = asyncio.ensure_future(work)
+
+        try:
+            yield announce
+        finally:
+            if announcing is not None:
+                await announcing
 
     async def _announce(self, pod: QueuedPod, node_name: str) -> None:
         try:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from kubesched.api.core import Pod
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Bind, Permit, PreBind
@@ -181,29 +182,55 @@ def test_pods_in_pre_bind_count_until_they_wait_for_others(
     asyncio.run(main())
 
 
-def test_a_nomination_is_written_beside_pre_bind_and_before_the_binding(
+def test_a_nomination_is_written_beside_a_long_pre_bind_and_before_the_binding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After the binding it would stay: the API server clears nominations when it binds."""
 
     async def main() -> None:
         TakesItsTime.go_on = asyncio.Semaphore(1)
-        HasWork.done.clear()
-        nominate, answered = ApiCalls.nominate, asyncio.Event()
+        WaitsForOthers.go_on, WaitsForOthers.at_work = asyncio.Event(), 0
+        monkeypatch.setattr(binding, "REST_AFTER_S", 0.05)
+        nominate, asked, answered = ApiCalls.nominate, asyncio.Event(), asyncio.Event()
 
         async def late(calls: ApiCalls, *about: Any) -> None:
+            asked.set()
             await answered.wait()
             await nominate(calls, *about)
 
         monkeypatch.setattr(ApiCalls, "nominate", late)
-        profiles = [profile(permit=False, pre_bind="HasWork")]
-        async with scheduler(TakesItsTime, HasWork, profiles=profiles) as harness:
+        profiles = [profile(permit=False, pre_bind="WaitsForOthers")]
+        async with scheduler(TakesItsTime, WaitsForOthers, profiles=profiles) as harness:
             harness.create_pod("p")
-            await eventually(lambda: HasWork.done == ["p"])
-            assert not harness.node_of("p")
+            await eventually(lambda: WaitsForOthers.at_work == 1)
+            await asyncio.wait_for(asked.wait(), 10)
+            WaitsForOthers.go_on.set()
+            await eventually(lambda: WaitsForOthers.at_work == 0)
             assert TakesItsTime.go_on.locked() is False, "Bind has not begun"
             answered.set()
             await eventually(lambda: harness.node_of("p"))
             await eventually(lambda: not harness.nominated_node_of("p"))
+
+    asyncio.run(main())
+
+
+def test_a_pod_with_a_short_pre_bind_is_not_nominated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would have the time to act on it."""
+
+    async def main() -> None:
+        TakesItsTime.go_on = asyncio.Semaphore(1)
+        HasWork.done.clear()
+        asked: list[str] = []
+
+        async def nominate(calls: ApiCalls, pod: Pod, node_name: str) -> None:
+            asked.append(pod.metadata.name)
+
+        monkeypatch.setattr(ApiCalls, "nominate", nominate)
+        profiles = [profile(permit=False, pre_bind="HasWork")]
+        async with scheduler(TakesItsTime, HasWork, profiles=profiles) as harness:
+            harness.create_pod("p")
+            await eventually(lambda: harness.node_of("p"))
+        assert HasWork.done == ["p"]
+        assert asked == []
 
     asyncio.run(main())
