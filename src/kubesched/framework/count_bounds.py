@@ -39,6 +39,8 @@ class CountBounds(Struct, frozen=True, eq=False):
     status: Status
     #: [element], the lowest count of a row that passes; None: 0
     least: Int64Array | None = None
+    #: whether no row that passes is rejected when more pods are counted, on whichever rows
+    more_is_fine: bool = False
 
 
 class NumberedBounds(Struct, frozen=True, eq=False):
@@ -66,6 +68,7 @@ class BoundedRows:
         self.rows = rows
         self._numbers = [each.number for each in found]
         self._counters = [each.bounds.counter for each in found]
+        self._may_have_more = [each.bounds.more_is_fine for each in found]
         shape = len(found), len(rows)
         #: of the rows as they are
         self.counts: Int64Array = np.zeros(shape, dtype=np.int64)
@@ -97,6 +100,10 @@ class BoundedRows:
             found = [place for place, each in counters if each is not None and each.counts_pod(pod)]
             self._counting[key] = found
         return found
+
+    def may_mind(self, pod: PodInfo) -> bool:
+        """Return whether one more pod, on whichever row, may have a row rejected that passes."""
+        return not all(self._may_have_more[place] for place in self.counting(pod))
 
     def reserve(self, nominated: Iterable[tuple[int, Iterable[PodInfo]]]) -> None:
         """Count pods that are nominated to rows, in addition to those that are there."""

@@ -144,11 +144,15 @@ class GroupTrial(Protocol):
     def schedule(self) -> tuple[Sequence[Assignment], Status]:
         """Try the group on the cluster as it is now; changes nothing."""
 
-    def concerns(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
-        """Return whether a change of some rows can matter to members on their nodes."""
+    def concerns(
+        self, assigned: Sequence[Assignment], changed: frozenset[int], pods: Sequence[PodInfo]
+    ) -> bool:
+        """Return whether pods that come back to some rows can matter to members on their nodes."""
 
-    def still_fits(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
-        """Return whether all members still fit on their nodes, after some rows have changed.
+    def still_fits(
+        self, assigned: Sequence[Assignment], changed: frozenset[int], pods: Sequence[PodInfo]
+    ) -> bool:
+        """Return whether all members still fit on their nodes, after pods came back to some rows.
 
         They are placed one after the other, and taken away again.
         """

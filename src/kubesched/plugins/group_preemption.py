@@ -110,10 +110,10 @@ class GroupVictimSearch:
         violations = 0
         for unit, overdrawing in by_harm(self._cluster, units):
             rows = places.rows_of(unit)
-            if not trial.concerns(assigned, rows):
+            if not trial.concerns(assigned, rows, unit.pods):
                 continue
             places.reprieve(unit)
-            if not trial.still_fits(assigned, rows):
+            if not trial.still_fits(assigned, rows, unit.pods):
                 places.evict(unit)
                 lost.append(unit)
                 violations += overdrawing

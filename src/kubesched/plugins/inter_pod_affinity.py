@@ -210,10 +210,13 @@ def _enough_company(relations: Relations, pod: PodInfo, nodes: NodeRows) -> Coun
         lacks_label |= of_nodes == 0
         lacks_pods |= counts.take(of_nodes) == own
         is_first &= int(counts.sum()) == own
-    if relations.are_own_company(pod.labels):
+    may_be_first = relations.are_own_company(pod.labels)
+    if may_be_first:
         lacks_pods &= ~is_first
     least = np.where(lacks_label, UNLIMITED, lacks_pods)
-    return CountBounds(counter, np.full(len(nodes), UNLIMITED), NOT_NEAR, least)
+    most = np.full(len(nodes), UNLIMITED)
+    # A pod that is the first of its kind goes anywhere; the second one has to be near it.
+    return CountBounds(counter, most, NOT_NEAR, least, more_is_fine=not may_be_first)
 
 
 def _none_near(neighbours: Neighbours, nodes: NodeRows, status: Status) -> CountBounds:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final
 
+import numpy as np
+
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
+from kubesched.framework.count_bounds import BoundedRows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.group import Assignment, GroupInfo
@@ -39,27 +43,34 @@ class GroupTrialRun:
         assigned = [each for result in results.values() for each in result.assigned()]
         return assigned, results[self._root.key].status
 
-    def concerns(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
-        """Return whether a change of some rows can matter to members on their nodes.
+    def concerns(
+        self, assigned: Sequence[Assignment], changed: frozenset[int], pods: Sequence[PodInfo]
+    ) -> bool:
+        """Return whether pods that come back to some rows can matter to members on their nodes.
 
-        Where only row-local filters apply to all of them, other rows cannot.
+        On other rows, only those can that filters of a member count as too many, or that keep
+        others away.
         """
         placed = self._of(assigned)
-        return not placed.all_local or not changed.isdisjoint(placed.by_row)
+        return not changed.isdisjoint(placed.by_row) or placed.is_concerned_by(pods)
 
-    def still_fits(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
-        """Return whether all members still fit on their nodes, after some rows have changed.
+    def still_fits(
+        self, assigned: Sequence[Assignment], changed: frozenset[int], pods: Sequence[PodInfo]
+    ) -> bool:
+        """Return whether all members still fit on their nodes, after pods came back to some rows.
 
-        Where only row-local filters apply to a member, it still fits if its row is as it
-        was. If that goes for all of them, the others need not even be placed.
+        Where only row-local filters can mind those pods, a member still fits if its row is as it
+        was, and the others need not even be placed.
         """
         placed = self._of(assigned)
-        if not placed.all_local:
+        if placed.is_concerned_by(pods):
             return self._fit(placed.in_turn, changed)
         rows = [row for row in changed if row in placed.by_row]
-        if len(self._cluster.nominator):
+        if not len(self._cluster.nominator):
+            return all(self._fit_on(row, placed.by_row[row]) for row in rows)
+        if placed.all_local:
             return self._fit([each for row in rows for each in placed.by_row[row]], changed)
-        return all(self._fit_on(row, placed.by_row[row]) for row in rows)
+        return self._fit(placed.in_turn, changed)
 
     def _of(self, assigned: Sequence[Assignment]) -> _Placed:
         if self._placed is None or self._placed.assigned is not assigned:
@@ -67,7 +78,7 @@ class GroupTrialRun:
         return self._placed
 
     def _fit_on(self, row: int, members: Sequence[_Member]) -> bool:
-        """Return whether members fit on a row together, where only row-local filters matter."""
+        """Return whether members fit on a row together, where no other filters matter."""
         evaluator = self._framework.evaluator
         with self._cluster.transaction() as tx:
             for number, (_, each, _) in enumerate(members, start=1):
@@ -112,6 +123,30 @@ class _Placed:
         ]
         #: whether all of them depend on their own rows alone
         self.all_local = all(is_local for _, _, is_local in self.in_turn)
+        self._evaluator = evaluator
+        self._bounded: list[BoundedRows] | None = None
         self.by_row: dict[int | None, list[_Member]] = {}
         for each in self.in_turn:
             self.by_row.setdefault(each[0], []).append(each)
+
+    def is_concerned_by(self, pods: Sequence[PodInfo]) -> bool:
+        """Return whether other filters than row-local ones can mind pods that come back."""
+        if self.all_local:
+            return False
+        if not all(self._evaluator.is_arithmetic(each.state) for each in self.assigned):
+            return True
+        if self._bounded is None:
+            self._bounded = list(self._bounds())
+        return any(
+            each.terms.any or any(bounded.may_mind(each) for bounded in self._bounded)
+            for each in pods
+        )
+
+    def _bounds(self) -> Iterator[BoundedRows]:
+        """Return the bounds on what is counted for members, once for those that are alike."""
+        alike: set[Hashable] = set()
+        for row, each, _ in self.in_turn:
+            if row is not None and each.pod.alike not in alike:
+                alike.add(each.pod.alike)
+                rows = np.array([row], dtype=np.intp)
+                yield self._evaluator.bounded(each.state, each.pod, rows)
