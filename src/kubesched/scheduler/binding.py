@@ -44,7 +44,7 @@ MAX_IN_FLIGHT = 96
 RESUME_BELOW = 72
 #: A pod that is in PreBind for longer waits for others, such as drivers of devices and volumes: it
 #: is at rest. Until then it keeps connections busy, and counts as in flight.
-REST_AFTER_S = 0.25
+REST_AFTER_S = 1.0
 
 
 class PodToBind(Struct, frozen=True):
