@@ -111,19 +111,21 @@ def check_hints(trial: PluginTrial) -> None:
 
 def _ask_hint(trial: PluginTrial, asked: Registration, change: Change[Any], pod: PodInfo) -> None:
     answer: object = True
+    is_kept_out = False
     try:
         if asked.hint is not None:
             answer = asked.hint(pod, change)
         elif asked.signature_hint is not None:
             answer = asked.signature_hint(pod.signature, change)
+        if asked.screen is not None and pod.uid not in asked.apart(change):
+            is_kept_out = not asked.screen(pod, change)
     except Exception as bug:  # noqa: BLE001 (a plugin may raise anything)
         what = f"its hint for {change.event.label} raised {type(bug).__name__}: {bug}"
         trial.fail(what, pod=pod, cause=bug)
     if not isinstance(answer, bool):
         what = f"its hint for {change.event.label} said {answer!r}, expected True or False"
         trial.fail(what, pod=pod)
-    keeps_out = asked.screen is not None and not asked.screen(pod, change)
-    if answer and keeps_out and pod.uid not in asked.apart(change):
+    if answer and is_kept_out:
         what = f"its screen for {change.event.label} said no, and its hint said yes"
         trial.fail(what, pod=pod)
 

@@ -387,6 +387,17 @@ class HintsNothing(RegistersText):
         return [Registration(NODE_ADD, lambda _pod, _change: None)]  # type: ignore[arg-type, return-value]
 
 
+class ScreensTooMuch(RegistersText):
+    """Has a screen that keeps out pods that its hint says yes to."""
+
+    name = "ScreensTooMuch"
+
+    def events_to_register(self) -> Registrations:
+        return [
+            Registration(NODE_ADD, lambda _pod, _change: True, screen=lambda _pod, _change: False)
+        ]
+
+
 class HintsFail(RegistersText):
     """Has a hint that takes for granted that there is an old object."""
 
@@ -463,6 +474,7 @@ BROKEN: list[tuple[type[Plugin], str, str]] = [
     (TakesReserveForGranted, "reserve", "unreserve raised KeyError"),
     (RegistersText, "registrations", "returned 'NodeAdd', expected Registrations"),
     (HintsNothing, "hints", "its hint for NodeAdd said None, expected True or False"),
+    (ScreensTooMuch, "hints", "its screen for NodeAdd said no, and its hint said yes"),
     (HintsFail, "hints", "its hint for NodeAdd raised AttributeError"),
 ]
 
