@@ -54,6 +54,11 @@ def _run(module: str, function: str = "main") -> int:
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
+    except RuntimeError as failed:
+        # Python wraps what interrupts a class that is being made, as in a late import.
+        if not isinstance(failed.__cause__, KeyboardInterrupt):
+            raise
+        code = 128 + signal.SIGINT
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
     except (OSError, BaseExceptionGroup):

@@ -203,6 +203,30 @@ def test_an_early_interrupt_is_no_traceback(folder: Path, after_s: float) -> Non
                 assert code != 0 or words in ENDLESS, (words, code, said)
 
 
+@pytest.mark.parametrize(("cause", "code"), [("KeyboardInterrupt", 130), ("ValueError", 1)])
+def test_an_interrupt_of_a_late_import_is_no_traceback(cause: str, code: int) -> None:
+    """While a class is being made, Python wraps it."""
+    program = f"""
+import sys
+from kubesched.cli import entry, kubesched
+
+class Interrupted:
+    def __set_name__(self, owner, name):
+        raise {cause}
+
+def main():
+    class Late:
+        any = Interrupted()
+
+kubesched.main = main
+sys.exit(entry.kubesched())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+
+    assert ended.returncode == code
+    assert (b"Traceback" in ended.stderr) == (cause != "KeyboardInterrupt")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_no_temporary_folder_is_left(tmp_path: Path, number: signal.Signals) -> None:
     process = subprocess.Popen(
