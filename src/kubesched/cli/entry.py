@@ -16,6 +16,7 @@ import io  # noqa: E402
 import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
+from collections.abc import Callable  # noqa: E402
 from importlib import import_module  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -47,17 +48,13 @@ def _run(module: str, function: str = "main") -> int:
     with garbage.importing():
         main = getattr(import_module(module), function)
     code = 0
+    signals = _signals_heard()
     try:
         _end_on_signals()
         code = main()
         # A result that cannot be written is an error, also if its exit code is not 0.
         sys.stdout.flush()
     except KeyboardInterrupt:
-        code = 128 + signal.SIGINT
-    except RuntimeError as failed:
-        # Python wraps what interrupts a class that is being made, as in a late import.
-        if not isinstance(failed.__cause__, KeyboardInterrupt):
-            raise
         code = 128 + signal.SIGINT
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
@@ -68,9 +65,30 @@ def _run(module: str, function: str = "main") -> int:
 
         if code != exit_codes.TROUBLE:
             code = 0  # a result that cannot be written, and not an error that was reported
+    except Exception:
+        # Where a late import is interrupted, Python or the module may raise something else.
+        if signal.SIGINT not in signals():
+            raise
+        code = 128 + signal.SIGINT
     # From here on there is nothing to clean up, and Python would only print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return code if output is None else output.end(code)
+
+
+def _signals_heard() -> Callable[[], bytes]:
+    """Note signals until an event loop does; return a function that returns their numbers."""
+    heard, noted = os.pipe()
+    for each in (heard, noted):
+        os.set_blocking(each, False)
+    signal.set_wakeup_fd(noted, warn_on_full_buffer=False)
+
+    def read() -> bytes:
+        try:
+            return os.read(heard, 1024)
+        except BlockingIOError:
+            return b""
+
+    return read
 
 
 def _end_on_signals() -> None:
