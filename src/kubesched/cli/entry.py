@@ -65,8 +65,8 @@ def _run(module: str, function: str = "main") -> int:
 
         if code != exit_codes.TROUBLE:
             code = 0  # a result that cannot be written, and not an error that was reported
-    except Exception:
-        # Where a late import is interrupted, Python or the module may raise something else.
+    except (ImportError, RuntimeError):
+        # Of an interrupted import: NumPy's, and Python's about a class that is being made.
         if signal.SIGINT not in signals():
             raise
         code = 128 + signal.SIGINT
