@@ -176,15 +176,20 @@ class CopiedCluster:
         best = found[np.flatnonzero(total == total.max())]
         nodes = frozenset(map(self.cluster.table.name_at, best.tolist()))
         feasible = frozenset(map(self.cluster.table.name_at, found.tolist()))
-        if len(nodes) == 1:
-            (chosen,) = nodes
-        if our_claims is None or chosen not in nodes:
+        # Where kube-scheduler did not get as far as to choose one, it may have been any of them.
+        asked = [chosen] if chosen else sorted(nodes)
+        if our_claims is None or not nodes.issuperset(asked):
             return Answer(nodes, feasible=feasible)
-        try:
-            claims = self._reserved(framework, state, info, chosen, our_claims)
-        except ObjectError as failed:
-            return Answer(messages=frozenset((str(failed),)))
-        return Answer(nodes, feasible=feasible, claims=claims)
+        claims: Mapping[str, object] = {}
+        failures: set[str] = set()
+        for name in asked:
+            try:
+                claims = self._reserved(framework, state, info, name, our_claims)
+            except ObjectError as failed:
+                failures.add(str(failed))
+        if failures:
+            return Answer(messages=frozenset(failures))
+        return Answer(nodes, feasible=feasible, claims=claims if len(asked) == 1 else {})
 
     def _reserved(
         self,

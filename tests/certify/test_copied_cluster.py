@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from .copied_cluster import Answer
+from kubesched.cluster.cluster import Cluster
+from kubesched.errors import ObjectError
+from kubesched.framework.cycle_state import CycleState
+
+from .copied_cluster import Answer, CopiedCluster
 
 A, B = frozenset({"a"}), frozenset({"a", "b"})
 REFUSED = Answer(messages=frozenset({"no room"}))
@@ -39,3 +45,24 @@ REFUSED = Answer(messages=frozenset({"no room"}))
 )
 def test_agreement(ours: Answer, theirs: Answer, want: bool) -> None:
     assert ours.agrees_with(theirs) is want
+
+
+def _refused(_state: CycleState, _cluster: Cluster, node_name: str) -> Mapping[str, object]:
+    raise ObjectError(f"no claim on {node_name}")
+
+
+@pytest.mark.parametrize(("chosen", "asked"), [("", {"a", "b"}), ("b", {"b"})])
+def test_a_refusal_of_claims_on_a_chosen_node_or_on_any_of_the_best(
+    chosen: str, asked: set[str]
+) -> None:
+    copied = CopiedCluster(
+        {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    )
+    for name in "ab":
+        status = {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "9"}}
+        copied.put("Node", {"metadata": {"name": name}, "status": status})
+    pod = {"metadata": {"name": "p", "uid": "p"}, "spec": {"containers": [{"name": "c"}]}}
+
+    answer = copied.answer(pod, chosen, _refused)
+
+    assert answer == Answer(messages=frozenset(f"no claim on {name}" for name in asked))
