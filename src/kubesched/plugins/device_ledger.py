@@ -210,7 +210,7 @@ class Ledger:
             *common,
             key[:2],
             msgspec.json.encode(drawn, order="deterministic"),
-            shares and tuple(sorted(shares.items())),
+            None if shares is None else tuple(sorted(shares.items())),
         )
 
     # --- constraints and counters -----------------------------------------------------------------

@@ -263,6 +263,12 @@ def test_a_device_with_capacity_is_shared_until_it_is_used_up() -> None:
     assert bench.names(claim("c", request("r0", capacities={"memory": "5Gi"}))) == [["a"]]
 
 
+def test_a_device_without_capacities_can_be_shared_and_given_back() -> None:
+    bench = Bench(slice_of("s", device("a", shareable=True, model="y"), node="n1"))
+    assert bench.names(claim("c", request("r0"), request("r1"))) == [["a", "a"]]
+    assert bench.names(claim("c", request("r0"), request("r1"), request("r2", IS_X))) is None
+
+
 def test_a_further_share_draws_no_counters() -> None:
     policy = {"m": capacity("2", default="1")}
     shared = device("a", counters={"card": {"units": "4"}}, shareable=True, capacities=policy)
