@@ -302,6 +302,17 @@ def test_a_selector_without_an_answer_is_an_error_that_names_the_device() -> Non
     assert bench.failure(claim("c", request())).startswith("class gpu: selector #0 on device")
 
 
+def test_a_constraint_that_all_devices_violate_is_an_error_wherever_the_others_are() -> None:
+    bench = Bench(slice_of("s", device("a", numa=1), *gpus("b", "c"), node="n1"))
+    one, every = claim("1", request()), claim("2", request(every=True))
+    assert bench.names(one, every) is None
+    together = claim("2", request(every=True), constraints=[same("numa")])
+    assert bench.failure(claim("1", request("r", count=1)), together) == (
+        "claim default/2, request r: cannot add device gpu.example.com/n1/b because a claim "
+        "constraint would not be satisfied"
+    )
+
+
 # --- against all solutions there are ------------------------------------------------------------
 
 
