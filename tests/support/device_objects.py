@@ -217,12 +217,14 @@ def request(
             count=0 if every else count,
             admin_access=admin,
             tolerations=tuple(tolerates),
-            capacity=None
-            if capacities is None
-            else CapacityRequirements(requests=dict(capacities)),
+            capacity=required(capacities),
             derived_attributes=derived(derives),
         ),
     )
+
+
+def required(capacities: Mapping[str, str] | None) -> CapacityRequirements | None:
+    return None if capacities is None else CapacityRequirements(requests=dict(capacities))
 
 
 def derived(expressions: Mapping[str, str] | None) -> tuple[DeviceDerivedAttribute, ...]:
@@ -242,6 +244,7 @@ def alternative(
     count: int = 1,
     every: bool = False,
     of: str = CLASS,
+    capacities: Mapping[str, str] | None = None,
     derives: Mapping[str, str] | None = None,
 ) -> DeviceSubRequest:
     return DeviceSubRequest(
@@ -250,6 +253,7 @@ def alternative(
         selectors=selectors(*expressions),
         allocation_mode="All" if every else "ExactCount",
         count=0 if every else count,
+        capacity=required(capacities),
         derived_attributes=derived(derives),
     )
 

@@ -6,7 +6,7 @@ partitionable devices, shares of capacities.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -84,6 +84,8 @@ class Ledger:
         self._chosen: dict[int, list[int]] = {}
         #: row → what shares that are chosen take of it
         self._shares: dict[int, dict[str, int]] = {}
+        #: devices that no other one is as good as
+        self._unique: set[int] = set()
         self._draws = CounterDraws(state.counters, has_groups=state.rules.compatibility_groups)
 
     def is_in_use(self, claim: int, request: WantedRequest, row: int) -> bool:
@@ -182,8 +184,14 @@ class Ledger:
         if undo.draws:
             self._draws.give_back(self._visible.pool_of(row), self._table.device_at(row))
 
+    def tell_apart(self, rows: Iterable[int]) -> None:
+        """Let no other device be as good as one of these."""
+        self._unique.update(rows)
+
     def class_of(self, row: int) -> Hashable:
         """Return what has to be equal of two devices for one to be as good as the other."""
+        if row in self._unique:
+            return row
         device, key = self._table.device_at(row), self._table.keys[row]
         use = self._uses.of(key)
         common = (
@@ -210,7 +218,7 @@ class Ledger:
             *common,
             key[:2],
             msgspec.json.encode(drawn, order="deterministic"),
-            shares and tuple(sorted(shares.items())),
+            None if shares is None else tuple(sorted(shares.items())),
         )
 
     # --- constraints and counters -----------------------------------------------------------------

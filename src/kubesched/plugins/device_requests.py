@@ -43,6 +43,7 @@ from kubesched.plugins.device_rules import SearchRules
 MAX_RESULTS: Final = 32
 #: How expressions ask whether a device can be shared.
 _SHARING: Final = "allowMultipleAllocations"
+_NO_CAPACITIES: Final = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
 
 
 class AllocationError(KubeschedError):
@@ -215,6 +216,9 @@ class RequestCompiler:
                 made = [
                     self._request(each, parts, name, each.name) for each in request.first_available
                 ]
+                # This is looked for in all alternatives before anything else in the first one.
+                disabled = (each.problem for each in made if _NO_CAPACITIES in each.problem)
+                made[0].problem = next(disabled, made[0].problem)
                 groups.append(tuple(made))
             else:
                 exactly = request.exactly or ExactDeviceRequest()
@@ -251,7 +255,7 @@ class RequestCompiler:
         unknown = [index for index, each in enumerate(spec.selectors) if each.cel is None]
         name = spec.device_class_name
         problems = {
-            "has capacity requests, but the DRAConsumableCapacity feature is disabled": (
+            _NO_CAPACITIES: (
                 spec.capacity is not None
                 and not self._rules.consumable
                 and not self._rules.is_stable
@@ -272,7 +276,7 @@ class RequestCompiler:
             return ""
         if found.startswith("CEL"):
             return f", request {made.own_name}, selector #{unknown[0]}: {found}"
-        where = kind if found.startswith("has capacity") else "request"
+        where = kind if found == _NO_CAPACITIES else "request"
         return f", {where} {made.own_name}: {found}"
 
     def _match(

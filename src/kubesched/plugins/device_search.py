@@ -217,6 +217,10 @@ class Search:
                 if self._ledger.is_selectable(claim, request, row)
                 and self._ledger.could_have_room(claim, request, row)
             ]
+        if self._wanted.claims[claim].constraints:
+            # Whether a constraint forbids one of them is an error, and which of them are taken by
+            # then decides about it.
+            self._ledger.tell_apart(found)
         return found
 
     # --- forward ----------------------------------------------------------------------------------

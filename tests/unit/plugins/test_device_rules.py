@@ -9,7 +9,16 @@ from kubesched.cluster.device_pools import PoolRules
 from kubesched.config.features import FeatureGates
 from kubesched.plugins.allocation_results import allocation_result
 from kubesched.plugins.device_rules import SearchRules
-from tests.support.device_objects import claim, device, different, request, same, slice_of
+from tests.support.device_objects import (
+    alternative,
+    claim,
+    device,
+    different,
+    first_of,
+    request,
+    same,
+    slice_of,
+)
 
 from .device_lab import Bench
 
@@ -77,6 +86,17 @@ def test_the_stable_allocator_ignores_requests_for_capacity() -> None:
     assert Bench(devices, rules=without).failure(asked) == (
         "claim default/c, request r: has capacity requests, but the DRAConsumableCapacity feature "
         "is disabled"
+    )
+
+
+def test_alternatives_with_capacity_are_refused_before_any_of_them_is_looked_at() -> None:
+    incomplete = slice_of("s", device("a"), node="n1", slices=2)
+    every = alternative("every", every=True)
+    asked = claim("c", first_of("r", every, alternative("part", capacities={"memory": "1Gi"})))
+    without = SearchRules(consumable=False)
+    assert Bench(incomplete, rules=without).failure(asked) == (
+        "claim default/c, subrequest part: has capacity requests, but the DRAConsumableCapacity "
+        "feature is disabled"
     )
 
 

@@ -263,6 +263,12 @@ def test_a_device_with_capacity_is_shared_until_it_is_used_up() -> None:
     assert bench.names(claim("c", request("r0", capacities={"memory": "5Gi"}))) == [["a"]]
 
 
+def test_a_device_without_capacities_can_be_shared_and_given_back() -> None:
+    bench = Bench(slice_of("s", device("a", shareable=True, model="y"), node="n1"))
+    assert bench.names(claim("c", request("r0"), request("r1"))) == [["a", "a"]]
+    assert bench.names(claim("c", request("r0"), request("r1"), request("r2", IS_X))) is None
+
+
 def test_a_further_share_draws_no_counters() -> None:
     policy = {"m": capacity("2", default="1")}
     shared = device("a", counters={"card": {"units": "4"}}, shareable=True, capacities=policy)
@@ -294,6 +300,17 @@ def test_a_selector_without_an_answer_is_an_error_that_names_the_device() -> Non
     )
     fill(bench.cluster, device_class("gpu", IS_X))
     assert bench.failure(claim("c", request())).startswith("class gpu: selector #0 on device")
+
+
+def test_a_constraint_that_all_devices_violate_is_an_error_wherever_the_others_are() -> None:
+    bench = Bench(slice_of("s", device("a", numa=1), *gpus("b", "c"), node="n1"))
+    one, every = claim("1", request()), claim("2", request(every=True))
+    assert bench.names(one, every) is None
+    together = claim("2", request(every=True), constraints=[same("numa")])
+    assert bench.failure(claim("1", request("r", count=1)), together) == (
+        "claim default/2, request r: cannot add device gpu.example.com/n1/b because a claim "
+        "constraint would not be satisfied"
+    )
 
 
 # --- against all solutions there are ------------------------------------------------------------
