@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubesched.go_text import quoted
 from kubesched.metrics.exposition import CONTENT_TYPE
 from kubesched.server import answers
 from kubesched.server.answers import ServerAnswer
-from kubesched.server.go_text import quoted
 from kubesched.server.request import ServerRequest
 from kubesched.server.sources import MetricsPage
 
