@@ -21,7 +21,7 @@ from kubesched.cluster.pod_groups import GroupKey
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.features import FeatureGates
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.evaluation import Scored
+from kubesched.framework.feasible_nodes import Scored
 from kubesched.framework.group import GroupInfo, Placement
 from kubesched.framework.group_runtime import PlacementScores
 from kubesched.framework.null_writers import NullEvictor

@@ -9,7 +9,8 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import Evaluator, feasible_nodes
+from kubesched.framework.evaluation import Evaluator
+from kubesched.framework.feasible_nodes import feasible_nodes
 
 
 def feasible_rows(evaluator: Evaluator, state: CycleState, pod: PodInfo) -> IndexArray | Diagnosis:

@@ -220,12 +220,3 @@ class BenchWorkload:
     def pod_count(self) -> int:
         """The number of pods to create, measured or not."""
         return sum(each.count for each in self.operations if isinstance(each, CreatePods))
-
-    @property
-    def measures(self) -> bool:
-        """Whether anything is counted."""
-        return any(
-            isinstance(each, StartCollecting)
-            or (isinstance(each, CreatePods) and each.collect_metrics)
-            for each in self.operations
-        )

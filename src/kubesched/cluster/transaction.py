@@ -215,13 +215,6 @@ class Transaction:
         store.put(obj)
         self._undo.append(lambda: store.remove(obj) if before is None else store.put(before))
 
-    def remove_object(self, store: ObjectStore[T, Any], obj: HasMeta) -> None:
-        """Remove an object of a store, if present."""
-        before = store.newest(store.key_of(obj))
-        if before is not None:
-            store.remove(obj)
-            self._undo.append(lambda: store.put(before))
-
     def release(self, pod: Pod) -> None:
         """Release the devices of a removed pod, unless another pod uses the same claim.
 

@@ -105,7 +105,7 @@ def _candidates(case: Case) -> list[Candidate]:
         if not isinstance(found, Diagnosis) or found.pre_filter is not None:
             return []
         rows = found.rows_with(Code.UNSCHEDULABLE)
-        if not evaluator.is_row_local(state) or info.signature.host_ports:
+        if not evaluator.filters.is_row_local(state) or info.signature.host_ports:
             rows = _fewest_pods(case, rows)
         search = VictimSearch(case.world.cluster)
         return search.search(evaluator, state, info, rows, enough=max(len(rows), 1)).candidates

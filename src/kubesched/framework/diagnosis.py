@@ -55,6 +55,13 @@ class Diagnosis:
         self.unschedulable_plugins: set[str] = set()
         self.pending_plugins: set[str] = set()
 
+    def blame(self, status: Status) -> None:
+        """Note which plugin rejected the pod with a status."""
+        if status.plugin:
+            self.unschedulable_plugins.add(status.plugin)
+            if status.code is Code.PENDING:
+                self.pending_plugins.add(status.plugin)
+
     def status_of(self, row: int) -> Status:
         """Return the status of a node."""
         if self.pre_filter is not None:

@@ -13,9 +13,8 @@ Every attempt takes this path. It never changes the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from random import Random
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,122 +24,26 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.incremental import SPARSE
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.framework.attempt_error import AttemptError
-from kubesched.framework.count_bounds import BoundedRows, NumberedBounds, numbered
-from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.feasible_nodes import FeasibleNodes, Scored, feasible_nodes, spread
+from kubesched.framework.nominated_filter import NominatedFilter
 from kubesched.framework.observing import NullObserver
 from kubesched.framework.plan import Plans, SignaturePlan
-from kubesched.framework.plugin import Filter, Plugin, PreFilter, PreFilterResult, RowFilter
-from kubesched.framework.profile import ProfilePlugins, of_kind
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.pre_filtering import PreFiltering, Restriction
+from kubesched.framework.profile import ProfilePlugins
+from kubesched.framework.profile_filters import ProfileFilters
 from kubesched.framework.scoring import PluginScores, Scoring
-from kubesched.framework.skipped import SkippedPlugins
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.framework.status_book import StatusBook
-from kubesched.framework.totals import INFEASIBLE, BestRows, best_of
 from kubesched.framework.verdict import Verdict
 
 _log = logs.get_logger(__name__)
 
-
-class Restriction(NamedTuple):
-    """The nodes that PreFilter plugins leave to be evaluated."""
-
-    #: None means all
-    node_names: frozenset[str] | None
-    plugins: frozenset[str]
-
-
-UNRESTRICTED: Final = Restriction(None, frozenset())
-
-
 #: Verdicts of cluster-wide filters, each with its position and plugin.
 Rejections: TypeAlias = list[tuple[int, str, Verdict]]
-
-
-class FeasibleNodes:
-    """The feasible nodes of a pod, at least one."""
-
-    __slots__ = ("count", "mask", "nodes", "plan")
-
-    def __init__(self, plan: SignaturePlan, nodes: NodeRows, mask: BoolArray | None) -> None:
-        self.plan = plan
-        self.nodes = nodes
-        self.count = nodes.count
-        #: which rows of the table these are; None if they are all that pass row-local filters
-        self.mask = mask
-
-    def __len__(self) -> int:
-        return self.count
-
-    def rows(self) -> IndexArray:
-        """Return the rows in node order."""
-        mask = self.plan.passing.mask if self.mask is None else self.mask
-        order = self.nodes.table.order.rows()
-        return order[mask[order]]
-
-    def narrowed(self, rows: IndexArray) -> FeasibleNodes:
-        """Return some of the nodes."""
-        return feasible_nodes(self.plan, NodeRows(self.nodes.table, rows))
-
-
-def feasible_nodes(plan: SignaturePlan, nodes: NodeRows) -> FeasibleNodes:
-    """Make some nodes the feasible ones of a pod."""
-    mask = np.zeros(nodes.table.size, dtype=np.bool_)
-    mask[nodes.rows] = True
-    return FeasibleNodes(plan, nodes, mask)
-
-
-class Scored:
-    """The scores of feasible nodes."""
-
-    __slots__ = ("_added", "_found", "_row_local")
-
-    def __init__(
-        self, found: FeasibleNodes, row_local: Int64Array, added: Int64Array | None
-    ) -> None:
-        self._found = found
-        #: row-local totals of all rows
-        self._row_local = row_local
-        #: scores of cluster-wide plugins for each feasible node; None for 0
-        self._added = added
-
-    def rows(self) -> IndexArray:
-        """Return the row of each feasible node, in the order of `FeasibleNodes.nodes`."""
-        return self._found.nodes.row_numbers()
-
-    def totals(self) -> Int64Array:
-        """Return the total of each feasible node, in the order of `FeasibleNodes.nodes`."""
-        totals = self._row_local[self._found.nodes.rows]
-        return totals if self._added is None else totals + self._added
-
-    def pick(self, random: Random) -> int:
-        """Return one of the best rows; ties are broken at random, in node order."""
-        return self.one_of(self.best(), random)
-
-    def one_of(self, best: BestRows, random: Random) -> int:
-        """Return one of the best rows, chosen at random in node order."""
-        return best.nth(random.randrange(len(best)), self._found.nodes.table.order)
-
-    def best(self) -> BestRows:
-        """Return the rows with the highest total."""
-        found, view = self._found, self._found.plan.totals
-        if self._added is None and self._row_local is view.totals:
-            best = view.best()
-            if found.mask is None:
-                return best
-            among = best.among(found.mask)
-            return among or best_of(np.where(found.mask, view.totals, INFEASIBLE))
-        totals, size = self.totals(), found.nodes.table.size
-        return best_of(totals if len(totals) == size else _spread(totals, found.nodes))
-
-
-def _spread(totals: Int64Array, nodes: NodeRows) -> Int64Array:
-    """Expand the totals of some rows to all rows."""
-    everywhere = np.full(nodes.table.size, INFEASIBLE, dtype=np.int64)
-    everywhere[nodes.rows] = totals
-    return everywhere
 
 
 class Evaluator:
@@ -149,30 +52,23 @@ class Evaluator:
     def __init__(
         self, plugins: ProfilePlugins, cluster: Cluster, observer: NullObserver | None = None
     ) -> None:
-        self._plugins = plugins
         self._observer = observer or NullObserver()
         self._cluster = cluster
         self._table = cluster.table
-        # The types are checked once, not in every attempt.
-        self._cluster_pre_filters = of_kind(plugins.pre_filter, PreFilter)
-        #: each with its position: the first rejection in this order counts
-        self._filters = list(enumerate(plugins.filter))
-        self._cluster_filters = [
-            (order, plugin) for order, plugin in self._filters if isinstance(plugin, Filter)
-        ]
         self._pre_filtered = self._observer.stopwatch("PreFilter")
         self._filtered = self._observer.stopwatch("Filter")
         self._pre_scored = self._observer.stopwatch("PreScore")
         self._scored = self._observer.stopwatch("Score")
-        self._pre_filter_lap = self._observer.lap("PreFilter")
         self._filter_lap = self._observer.lap("Filter")
-        self._skipped = SkippedPlugins()
         self._all_rows = NodeRows.all_of(cluster.table)
         self.book = StatusBook()
         self.plans = Plans(plugins, cluster.table, self.book, observer=self._observer)
+        self._pre_filtering = PreFiltering(plugins, cluster.table, self._observer)
+        self.filters = ProfileFilters(plugins.filter, cluster, self.book)
+        self._nominated = NominatedFilter(self.filters, cluster, self.book)
         self._scoring = Scoring(plugins, cluster.table, self._observer)
-        cluster_wide: list[Plugin] = [plugin for _, plugin in self._cluster_filters]
-        cluster_wide += [*self._cluster_pre_filters.values(), *self._scoring.cluster_wide]
+        cluster_wide: list[Plugin] = [plugin for _, plugin in self.filters.cluster_wide]
+        cluster_wide += [*self._pre_filtering.cluster_wide.values(), *self._scoring.cluster_wide]
         #: whether each plugin that skips a pod skips the next one like it as well
         self._repeats_skips = all(
             plugin.repeats_skip for plugin in (*cluster_wide, *plugins.reserve)
@@ -191,7 +87,7 @@ class Evaluator:
         through, code = self._pre_filtered, Code.ERROR
         try:
             plan = self.plans.for_attempt(pod.signature.row_signature)
-            restriction = self._pre_filter(state, pod, plan)
+            restriction = self._pre_filtering.run(state, pod, plan, self._everywhere())
             if isinstance(restriction, Diagnosis):
                 restriction.placement = state.placement
                 rejection = restriction.pre_filter
@@ -211,75 +107,10 @@ class Evaluator:
     def look(self, state: CycleState, pod: PodInfo) -> FeasibleNodes | Diagnosis:
         """The same as `filter`, outside of an attempt: metrics do not count it."""
         plan = self.plans.plan(pod.signature.row_signature)
-        restriction = self._pre_filter(state, pod, plan)
+        restriction = self._pre_filtering.run(state, pod, plan, self._everywhere())
         if isinstance(restriction, Diagnosis):
             return restriction
         return self._filter(state, pod, plan, restriction)
-
-    def _pre_filter(
-        self, state: CycleState, pod: PodInfo, plan: SignaturePlan
-    ) -> Restriction | Diagnosis:
-        """Run PreFilter; each plugin runs once per attempt."""
-        restriction, everywhere = UNRESTRICTED, self._everywhere()
-        sampled = self._observer.sampled
-        rejection: Status | None = None
-        idle = self._idle(pod)
-        skipped: list[str] = []
-        for name, plugin in self._steps_of(plan):
-            if name in idle:
-                skipped.append(name)
-                continue
-            if plugin is None:
-                result = plan.pre_filter[name]
-            elif sampled:
-                result = self._timed_pre_filter(plugin, state, pod, everywhere)
-            else:
-                result = plugin.pre_filter(state, pod, everywhere)
-            status = result.status
-            if status.code is Code.SKIP:
-                skipped.append(name)
-            elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return self._rejected(status.by(name))
-            elif status.code is Code.UNSCHEDULABLE:
-                rejection = status.by(name)
-            elif not status.ok:
-                text = f'running PreFilter plugin "{name}": {status.message}'
-                raise AttemptError(error(text).by(name))
-            elif result.node_names is not None:
-                restriction = _restricted(restriction, name, result.node_names)
-                if not restriction.node_names:
-                    status = _no_node_in_common(restriction.plugins)
-                    return self._rejected(status, restriction.plugins)
-        if rejection is not None:
-            return self._rejected(rejection, restriction.plugins)
-        state.skip_filter = self._skipped.of(plan.filter_skips, skipped)
-        return restriction
-
-    def _idle(self, pod: PodInfo) -> frozenset[str]:
-        """Return the plugins that have nothing to do with a pod."""
-        idle = self._plugins.only_with_volumes if pod.volumes is NO_VOLUMES else NO_PLUGINS
-        return idle | self._plugins.skip_resizes if pod.signature.is_resize else idle
-
-    def _steps_of(self, plan: SignaturePlan) -> Iterable[tuple[str, PreFilter | None]]:
-        """Return the PreFilter plugins that apply, in order; None for row-local plugins."""
-        if plan.is_unrestricted:
-            return self._cluster_pre_filters.items()
-        pre_filters = self._plugins.pre_filter
-        return [(each.name, self._cluster_pre_filters.get(each.name)) for each in pre_filters]
-
-    def _timed_pre_filter(
-        self, plugin: PreFilter, state: CycleState, pod: PodInfo, nodes: NodeRows
-    ) -> PreFilterResult:
-        started = self._observer.now()
-        result = plugin.pre_filter(state, pod, nodes)
-        self._pre_filter_lap(plugin.name, result.status.code, started)
-        return result
-
-    def _rejected(self, status: Status, restricting: Iterable[str] = ()) -> Diagnosis:
-        diagnosis = Diagnosis(self._table, pre_filter=status)
-        diagnosis.unschedulable_plugins.update(restricting)
-        _blame(diagnosis, status)
-        return diagnosis
 
     def _filter(
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, restriction: Restriction
@@ -358,7 +189,7 @@ class Evaluator:
         """Run cluster-wide filters on the rows of a mask; return the rows left and the verdicts."""
         observer, has_errors = self._observer, bool(self.book.errors)
         others: Rejections = []
-        for order, plugin in self._cluster_filters:
+        for order, plugin in self.filters.cluster_wide:
             if plugin.name in state.skip_filter:
                 continue
             started = observer.now() if observer.sampled else 0.0
@@ -371,12 +202,11 @@ class Evaluator:
                 for rejected in verdict.masks():
                     # Greater: it passed so far, and is not rejected.
                     mask = np.greater(mask, rejected)
+        beside = None
         if len(self._cluster.nominator):
-            beside = self._beside_nominated(state, pod, plan, nodes, mask)
+            beside = self._nominated.rejections(state, pod, plan, nodes, mask)
             if np.count_nonzero(beside):
                 mask = np.greater(mask, beside > 0)
-        else:
-            beside = None
         if has_errors or self.book.errors:
             columns = self._columns(plan, nodes, others)
             if self.book.any_error(*columns, *(() if beside is None else (beside,))):
@@ -390,81 +220,6 @@ class Evaluator:
         if self._all_rows.count != self._table.size:
             self._all_rows = NodeRows.all_of(self._table)
         return self._all_rows
-
-    # --- nominated pods ---------------------------------------------------------------------
-
-    def _rejection_on(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
-        """Return the number of a row's first rejection, 0 for none; None if a plugin failed.
-
-        A failure does not end the attempt: it recurs if the row is evaluated with the others.
-        """
-        try:
-            return self.number_on(state, pod, row)
-        except AttemptError as failed:
-            _log.error(
-                "Evaluation failed on nominated node",
-                failed.status.message,
-                pod=pod.full_name,
-                node=self._table.name_at(row),
-            )
-            return None
-
-    def _beside_nominated(
-        self,
-        state: CycleState,
-        pod: PodInfo,
-        plan: SignaturePlan,
-        nodes: NodeRows,
-        mask: BoolArray | None = None,
-    ) -> Int32Array:
-        """Return the number of each row's rejection with its nominated pods placed.
-
-        A row must pass both with and without those pods, as they may never be placed. `mask` limits
-        the rows that matter.
-        """
-        table = self._table
-        if not pod.signature.host_ports and self.is_arithmetic(state):
-            beside = plan.beside_nominated(self._cluster, pod.priority).rejections(pod)[nodes.rows]
-            return (
-                beside
-                if self.is_row_local(state)
-                else self._bounded_beside(state, pod, nodes, beside, mask)
-            )
-        numbers = np.zeros(table.size, dtype=np.int32)
-        matters = np.ones(table.size, dtype=np.bool_)
-        if mask is not None:
-            matters[:] = False
-            matters[nodes.rows] = mask
-        for node_name, others in self._cluster.nominator.nodes_to_leave_room_on(pod).items():
-            row = table.row_of(node_name)
-            if row is None or not matters[row]:
-                continue
-            with self._cluster.transaction() as tx:
-                for other in others:
-                    if other.uid not in table.pods[row]:
-                        tx.remove(other.uid)
-                        tx.place(other, node_name)
-                numbers[row] = self._evaluate_fully(state, pod, NodeRows.one(table, row))[0]
-        return numbers[nodes.rows]
-
-    def _bounded_beside(
-        self,
-        state: CycleState,
-        pod: PodInfo,
-        nodes: NodeRows,
-        beside: Int32Array,
-        mask: BoolArray | None,
-    ) -> Int32Array:
-        """Complete the rejections of row-local filters beside nominated pods by the others'."""
-        reserving = self._cluster.nominated_rows.reserving(pod)[nodes.rows]
-        elements = np.flatnonzero(reserving if mask is None else reserving & mask)
-        if not len(elements):
-            return beside
-        bounded = self.bounded(state, pod, nodes.row_numbers()[elements])
-        rejections = bounded.rejections(bounded.counts + bounded.reserved)
-        beside = beside.copy()
-        beside[elements] = self.book.first(beside[elements], rejections)
-        return beside
 
     # --- reasons ----------------------------------------------------------------------------
 
@@ -480,7 +235,7 @@ class Evaluator:
         beside = None
         if len(self._cluster.nominator):
             # A node that is full anyway needs its nominated pods only for the message.
-            beside = self._beside_nominated(state, pod, plan, nodes)
+            beside = self._nominated.rejections(state, pod, plan, nodes)
         return self._first(nodes, self._columns(plan, nodes, others), beside)
 
     def _columns(
@@ -510,49 +265,6 @@ class Evaluator:
             result[~self._table.valid[nodes.rows]] = 0
         return result
 
-    def _evaluate_fully(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
-        """Run every filter on some rows, uncached; return the numbers of first rejections."""
-        result = np.zeros(len(nodes), dtype=np.int32)
-        # In reverse order, so that the first rejection overwrites later ones.
-        for order, plugin in reversed(self._filters):
-            if plugin.name in state.skip_filter:
-                continue
-            if isinstance(plugin, RowFilter):
-                verdict = plugin.filter(pod.signature, nodes)
-            else:
-                verdict = plugin.filter(state, pod, nodes)
-            numbers = self.book.numbers_of(verdict, order=order, plugin=plugin.name)
-            if numbers is not None:
-                np.copyto(result, numbers, where=numbers > 0)
-        return result
-
-    def number_on(self, state: CycleState, pod: PodInfo, row: int) -> int:
-        """Return the number of a row's first rejection in the current state, 0 for none.
-
-        Uncached. Raises AttemptError if a plugin reports an error.
-        """
-        nodes = NodeRows.one(self._table, row)
-        result = self._evaluate_fully(state, pod, nodes)
-        if len(self._cluster.nominator):
-            plan = self.plans.plan(pod.signature.row_signature)
-            beside = self._beside_nominated(state, pod, plan, nodes, np.ones(1, dtype=np.bool_))
-            np.copyto(result, beside, where=beside > 0)
-        self._raise_error(result, nodes)
-        return int(result[0])
-
-    def _raise_error(self, numbers: Int32Array, nodes: NodeRows) -> None:
-        """Raise AttemptError if the first rejection of some row is an error and no rejection.
-
-        Of several errors, that of the first node counts.
-        """
-        found = self.book.errors and self.book.errors.intersection(numbers.tolist())
-        if found:
-            failing = np.flatnonzero(np.isin(numbers, list(found)))
-            places = self._table.order.positions()[nodes.row_numbers()[failing]]
-            status = self.book.statuses[int(numbers[failing[places.argmin()]])]
-            text = f'running "{status.plugin}" filter plugin: {status.message}'
-            raise AttemptError(error(text).by(status.plugin))
-
     def _diagnose(
         self,
         numbers: Int32Array,
@@ -566,7 +278,7 @@ class Evaluator:
         diagnosis.placement = placement
         for number in diagnosis.counts():
             if number:
-                _blame(diagnosis, statuses[number])
+                diagnosis.blame(statuses[number])
         return diagnosis
 
     def diagnose(
@@ -583,7 +295,7 @@ class Evaluator:
             numbers[row] = number
         return self._diagnose(numbers, absent=None, statuses=statuses)
 
-    # --- questions of plugins ---------------------------------------------------------------
+    # --- one row ----------------------------------------------------------------------------
 
     def status_on(self, state: CycleState, pod: PodInfo, row: int) -> Status | None:
         """Return why a row rejects the pod in the current state, None if it does not.
@@ -593,44 +305,66 @@ class Evaluator:
         number = self.number_on(state, pod, row)
         return self.book.statuses[number] if number else None
 
+    def number_on(self, state: CycleState, pod: PodInfo, row: int) -> int:
+        """Return the number of a row's first rejection in the current state, 0 for none.
+
+        Uncached. Raises AttemptError if a plugin reports an error.
+        """
+        nodes = NodeRows.one(self._table, row)
+        result = self.filters.evaluate(state, pod, nodes)
+        if len(self._cluster.nominator):
+            plan = self.plans.plan(pod.signature.row_signature)
+            beside = self._nominated.rejections(state, pod, plan, nodes)
+            np.copyto(result, beside, where=beside > 0)
+        self._raise_error(result, nodes)
+        return int(result[0])
+
+    def _rejection_on(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
+        """Return the number of a row's first rejection, 0 for none; None if a plugin failed.
+
+        A failure does not end the attempt: it recurs if the row is evaluated with the others.
+        """
+        try:
+            return self.number_on(state, pod, row)
+        except AttemptError as failed:
+            _log.error(
+                "Evaluation failed on nominated node",
+                failed.status.message,
+                pod=pod.full_name,
+                node=self._table.name_at(row),
+            )
+            return None
+
+    def _raise_error(self, numbers: Int32Array, nodes: NodeRows) -> None:
+        """Raise AttemptError if the first rejection of some row is an error and no rejection.
+
+        Of several errors, that of the first node counts.
+        """
+        found = self.book.errors and self.book.errors.intersection(numbers.tolist())
+        if found:
+            failing = np.flatnonzero(np.isin(numbers, list(found)))
+            places = self._table.order.positions()[nodes.row_numbers()[failing]]
+            status = self.book.statuses[int(numbers[failing[places.argmin()]])]
+            text = f'running "{status.plugin}" filter plugin: {status.message}'
+            raise AttemptError(error(text).by(status.plugin))
+
     def row_local_status_on(self, pod: PodInfo, row: int) -> Status | None:
         """Return why row-local filters reject the pod on a row now, None if they do not."""
         number = self.plans.plan(pod.signature.row_signature).rejection_of(row)
         return self.book.statuses[number] if number else None
 
-    def is_row_local(self, state: CycleState) -> bool:
-        """Tell whether only row-local filters apply in this attempt."""
-        return all(plugin.name in state.skip_filter for _, plugin in self._cluster_filters)
-
-    def is_arithmetic(self, state: CycleState) -> bool:
-        """Tell whether all filters that apply in this attempt are row-local or bound counts."""
-        return all(
-            plugin.bounds_counts or plugin.name in state.skip_filter
-            for _, plugin in self._cluster_filters
-        )
-
-    def bounded(self, state: CycleState, pod: PodInfo, rows: IndexArray) -> BoundedRows:
-        """Return what cluster-wide filters say of some rows, if all of those bound counts."""
-        nodes = NodeRows(self._table, rows)
-        found: list[NumberedBounds] = []
-        for order, plugin in self._cluster_filters:
-            if plugin.name not in state.skip_filter:
-                bounds = plugin.count_bounds(state, pod, nodes)
-                found += numbered(self.book, order, plugin.name, bounds)
-        bounded = BoundedRows(self._cluster, rows, found)
-        bounded.reserve(self._cluster.nominated_rows.pods_on(pod))
-        return bounded
+    # --- which plugins decide ---------------------------------------------------------------
 
     def is_row_local_for(self, pod: PodInfo) -> bool:
         """Tell whether only row-local filters would apply in an attempt at a pod."""
-        if not self._cluster_filters:
+        if not self.filters.cluster_wide:
             return True
-        state = CycleState()
+        state, plan = CycleState(), self.plans.plan(pod.signature.row_signature)
         try:
-            rejected = self._pre_filter(state, pod, self.plans.plan(pod.signature.row_signature))
+            rejected = self._pre_filtering.run(state, pod, plan, self._everywhere())
         except AttemptError:
             return False
-        return not isinstance(rejected, Diagnosis) and self.is_row_local(state)
+        return not isinstance(rejected, Diagnosis) and self.filters.is_row_local(state)
 
     def deciding_plan(self, state: CycleState, pod: PodInfo) -> SignaturePlan | None:
         """Return the plan of a pod's signature if it alone decides, also about pods alike.
@@ -643,7 +377,7 @@ class Evaluator:
             or state.unscored
             or len(self._cluster.nominator)
             or self.book.errors
-            or not self.is_row_local(state)
+            or not self.filters.is_row_local(state)
             or not self._scoring.is_row_local(state)
         ):
             return None
@@ -670,7 +404,7 @@ class Evaluator:
         if row_local is None:
             # A score does not count, or may be out of range: scoring plugin by plugin tells.
             totals = self._scoring.total(state, pod, plan, nodes)
-            scored = Scored(found, _spread(totals, nodes), None)
+            scored = Scored(found, spread(totals, nodes), None)
         else:
             scored = Scored(found, row_local, self._scoring.others(state, pod, plan, nodes))
         observer.asked("Score", state.skip_score, found.count)
@@ -685,7 +419,7 @@ class Evaluator:
             # A pod that fits few nodes may be the only one of its signature, as with DaemonSets.
             # Totals are cached from the second pod on.
             totals = view.at(nodes.rows, np.ones(len(found), dtype=np.bool_))
-            return None if totals is None else _spread(totals, nodes)
+            return None if totals is None else spread(totals, nodes)
         view.refresh()
         if not view.in_range:
             return None
@@ -712,23 +446,3 @@ class Evaluator:
         finally:
             observer.sampled = timed
         return totals
-
-
-def _restricted(before: Restriction, plugin: str, node_names: frozenset[str]) -> Restriction:
-    both = node_names if before.node_names is None else before.node_names & node_names
-    return Restriction(both, before.plugins | {plugin})
-
-
-def _no_node_in_common(plugins: frozenset[str]) -> Status:
-    if len(plugins) == 1:
-        return unresolvable(f"node(s) didn't satisfy plugin {next(iter(plugins))}")
-    listed = " ".join(sorted(plugins))
-    return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}] simultaneously")
-
-
-def _blame(diagnosis: Diagnosis, status: Status) -> None:
-    if not status.plugin:
-        return
-    diagnosis.unschedulable_plugins.add(status.plugin)
-    if status.code is Code.PENDING:
-        diagnosis.pending_plugins.add(status.plugin)

@@ -21,7 +21,8 @@ call ``_log.enabled(n)`` once, before building the values.
 
 from __future__ import annotations
 
-from kubesched.logs.fields import ObjectRef, klog_line, quote, ref
+from kubesched.go_text import quoted as quote
+from kubesched.logs.fields import ObjectRef, klog_line, ref
 from kubesched.logs.levels import ERRORS_ONLY, verbose
 from kubesched.logs.options import JSON, TEXT, LoggingOptions, ModuleVerbosity
 from kubesched.logs.setup import configure, flush, set_verbosity, shutdown, verbosity

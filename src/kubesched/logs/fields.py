@@ -12,17 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-_ESCAPES: Final = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-}
+from kubesched.go_text import quoted, quoted_ascii
+
 #: Escaped by Go's JSON encoder, to be safe in a script element.
 _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _LARGEST_PLAIN: Final = 1e21
@@ -51,7 +42,7 @@ def klog_line(message: str, /, **fields: object) -> str:
 
 def line(message: str, fields: Mapping[str, object]) -> str:
     """Format a message and a mapping of values as klog does."""
-    return quote(message) + "".join(f" {key}{_text(value)}" for key, value in fields.items())
+    return quoted(message) + "".join(f" {key}{_text(value)}" for key, value in fields.items())
 
 
 def json_value(value: object) -> object:
@@ -63,13 +54,6 @@ def json_value(value: object) -> object:
     return str(value)
 
 
-def quote(text: str) -> str:
-    """Quote a text as Go's strconv.Quote does."""
-    if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return f'"{"".join(map(_escaped, text))}"'
-
-
 def _text(value: object) -> str:
     """Format ``=value``, or the block of a multi-line text."""
     if isinstance(value, str):
@@ -77,14 +61,14 @@ def _text(value: object) -> str:
     if isinstance(value, ObjectRef):
         return f'="{value}"'
     if isinstance(value, bytes):
-        return f"={_quote_bytes(value)}"
+        return f"={quoted_ascii(value)}"
     plain = json_value(value)
     return _text_of_string(plain) if isinstance(plain, str) else f"={_json(plain)}"
 
 
 def _text_of_string(text: str) -> str:
     if "\n" not in text:
-        return f"={quote(text)}"
+        return f"={quoted(text)}"
     lines = text.removesuffix("\n").split("\n")
     return "=<\n" + "".join(f"\t{each}\n" for each in lines) + " >"
 
@@ -109,30 +93,3 @@ def _go_float(value: float) -> str:
         mantissa, _, exponent = repr(value).partition("e")
         return f"{mantissa}e{int(exponent):+d}"
     return f"{Decimal(repr(value)):f}".removesuffix(".0")
-
-
-def _escaped(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if 0xDC80 <= code <= 0xDCFF:
-        # A byte that is not UTF-8, as a surrogate of the operating system's text.
-        return f"\\x{code - 0xDC00:02x}"
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def _quote_bytes(value: bytes) -> str:
-    """Quote bytes as ASCII, as Go's ``%+q`` does."""
-    text = value.decode(errors="surrogateescape")
-    return '"' + "".join(_escaped(c) if c.isascii() else _escaped_code(c) for c in text) + '"'
-
-
-def _escaped_code(char: str) -> str:
-    code = ord(char)
-    if 0xDC80 <= code <= 0xDCFF:
-        return _escaped(char)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -8,25 +8,13 @@ from typing import Final
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
 ERROR: Final = "error"
-WAITING_ON_PREEMPTION: Final = "waiting_on_preemption"
 
 # operation of goroutines, besides extension points and plugins that work in parallel
 BINDING: Final = "binding"
-PRIORITIZING_EXTENDER: Final = "prioritizing_extender"
 
 # result of preemption_goroutines_* and preemption_execution_duration,
 # status of dynamic_resource_allocation_resourceclaim_creates and dra_bindingconditions_*
 SUCCESS: Final = "success"
-FAILURE: Final = "failure"
-TIMEOUT: Final = "timeout"
-
-# preemptor of preemption_*, type of queued_entities and queue_incoming_entities
-POD: Final = "pod"
-
-# hint of queueing_hint_execution_duration
-HINT_QUEUE: Final = "Queue"
-HINT_SKIP: Final = "QueueSkip"
-HINT_ERROR: Final = "Error"
 
 # result of pre_queueing_hint_evaluations
 ALL_PODS: Final = "all_pods"
@@ -37,18 +25,10 @@ FITS: Final = "fits"
 REJECTED: Final = "rejected"
 CHECK_FAILED: Final = "failed"
 
-# event of inflight_events that stands for a pod in its cycle
-POD_POPPED: Final = "PodPopped"
-
 # type of cache_size
 ASSUMED_PODS: Final = "assumed_pods"
 PODS: Final = "pods"
 NODES: Final = "nodes"
-
-# operation of volume_scheduling_stage_error
-VOLUME_PREDICATE: Final = "predicate"
-VOLUME_ASSUME: Final = "assume"
-VOLUME_BIND: Final = "bind"
 
 #: from here on attempts are not distinguished
 MANY_ATTEMPTS: Final = 15

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -72,23 +71,6 @@ class MetricsOptions(Struct, frozen=True, kw_only=True):
             "allowListMappingManifest": self.allow_metric_labels_manifest,
         }
         return {name: value for name, value in fields.items() if value}
-
-
-def parse_allow_metric_labels(texts: Iterable[str]) -> dict[str, str]:
-    """Parse ``--allow-metric-labels``: each is "metric,label=value,value", or CSV of such."""
-    mapping = {}
-    for text in texts:
-        for pair in _pairs(text):
-            key, equals, values = pair.partition("=")
-            if not equals:
-                raise ConfigError(f"{pair} must be formatted as key=value")
-            mapping[key] = values
-    return mapping
-
-
-def _pairs(text: str) -> list[str]:
-    # A single pair contains commas itself; of several, each must be quoted.
-    return next(csv.reader([text])) if text.count("=") > 1 else [text.strip('"')]
 
 
 def _version_errors(options: MetricsOptions) -> list[str]:

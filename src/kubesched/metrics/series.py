@@ -81,10 +81,6 @@ class Gauge:
         """Increment."""
         self.value += amount
 
-    def dec(self, amount: float = 1) -> None:
-        """Decrement."""
-        self.value -= amount
-
     def set_function(self, read: Read) -> None:
         """Export the value of a function; called once per scrape."""
         self._read = read

@@ -185,16 +185,18 @@ class _Search:
     @property
     def is_arithmetic(self) -> bool:
         """Whether filters depend on requests and counts alone."""
-        return not self._pod.signature.host_ports and self._evaluator.is_arithmetic(self._state)
+        return not self._pod.signature.host_ports and self._evaluator.filters.is_arithmetic(
+            self._state
+        )
 
     @property
     def is_row_local(self) -> bool:
         """Whether filters depend on requests alone."""
-        return self.is_arithmetic and self._evaluator.is_row_local(self._state)
+        return self.is_arithmetic and self._evaluator.filters.is_row_local(self._state)
 
     def bounds(self, rows: IndexArray) -> BoundedRows:
         """Return the bounds on the counts of some rows."""
-        return self._evaluator.bounded(self._state, self._pod, rows)
+        return self._evaluator.filters.bounded(self._state, self._pod, rows)
 
     def without_members(self, rows: IndexArray) -> IndexArray:
         """Return those of `rows` that have no pods of groups."""

@@ -174,7 +174,7 @@ def alike_group(
         # Where no row passes row-local filters, no other filter makes one pass.
         is_filtered = first.decision.diagnosis is not None
         plan = evaluator.plans.plan(first.pod.signature.row_signature)
-        if not is_filtered or not plan.is_unrestricted or not evaluator.is_row_local(state):
+        if not is_filtered or not plan.is_unrestricted or not evaluator.filters.is_row_local(state):
             plan = None
     if plan is None:
         return None

@@ -17,7 +17,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
-from kubesched.framework.evaluation import FeasibleNodes, Scored
+from kubesched.framework.feasible_nodes import FeasibleNodes, Scored
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from kubesched.scheduler.sampling import NodeSampler, enough_nodes

@@ -16,7 +16,7 @@ from kubesched.errors import ClientError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import FeasibleNodes
+from kubesched.framework.feasible_nodes import FeasibleNodes
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error, unschedulable
 from kubesched.plugins.default_preemption import NARROWED, DefaultPreemption

@@ -14,7 +14,7 @@ from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
-from kubesched.framework.evaluation import Scored
+from kubesched.framework.feasible_nodes import Scored
 from kubesched.framework.grading import PlacementGrade, grade_among, possible_total
 from kubesched.framework.runtime import Framework
 from kubesched.scheduler.cycle import Decision, SchedulingCycle

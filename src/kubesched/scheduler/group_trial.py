@@ -118,7 +118,7 @@ class _Placed:
     ) -> None:
         self.assigned = assigned
         self.in_turn: list[_Member] = [
-            (cluster.table.row_of(each.node_name), each, evaluator.is_row_local(each.state))
+            (cluster.table.row_of(each.node_name), each, evaluator.filters.is_row_local(each.state))
             for each in assigned
         ]
         #: whether all of them depend on their own rows alone
@@ -133,7 +133,7 @@ class _Placed:
         """Return whether other filters than row-local ones can mind pods that come back."""
         if self.all_local:
             return False
-        if not all(self._evaluator.is_arithmetic(each.state) for each in self.assigned):
+        if not all(self._evaluator.filters.is_arithmetic(each.state) for each in self.assigned):
             return True
         if self._bounded is None:
             self._bounded = list(self._bounds())
@@ -149,4 +149,4 @@ class _Placed:
             if row is not None and each.pod.alike not in alike:
                 alike.add(each.pod.alike)
                 rows = np.array([row], dtype=np.intp)
-                yield self._evaluator.bounded(each.state, each.pod, rows)
+                yield self._evaluator.filters.bounded(each.state, each.pod, rows)

@@ -12,11 +12,11 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from email.utils import formatdate
 
+from kubesched.go_text import quoted
 from kubesched.server import answers
 from kubesched.server.answers import ServerAnswer
 from kubesched.server.authentication import AuthenticationFailure, Authenticator
 from kubesched.server.authorization import AccessDecision, Authorizer
-from kubesched.server.go_text import quoted
 from kubesched.server.request import Receive, Scope, Send, ServerRequest
 from kubesched.server.routes import Routes
 from kubesched.server.sources import CallerObserver

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kubesched.errors import ClientError, ConfigError
-from kubesched.server.go_text import quoted
+from kubesched.go_text import quoted
 from kubesched.server.reviews import AccessReviews
 from kubesched.server.users import MASTERS, User
 

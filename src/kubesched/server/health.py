@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from kubesched.go_text import quoted
 from kubesched.server import answers
 from kubesched.server.answers import ServerAnswer
-from kubesched.server.go_text import quoted
 from kubesched.server.request import ServerRequest
 from kubesched.server.sources import PING, HealthCheck
 

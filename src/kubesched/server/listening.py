@@ -7,7 +7,7 @@ import ipaddress
 import socket
 
 from kubesched.errors import ConfigError
-from kubesched.server.go_text import quoted
+from kubesched.go_text import quoted
 from kubesched.server.options import ServingOptions
 
 _BACKLOG = 2048

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubesched.go_text import quoted
+from kubesched.metrics.exposition import CONTENT_TYPE
 from kubesched.server import answers
 from kubesched.server.answers import ServerAnswer
-from kubesched.server.go_text import quoted
 from kubesched.server.request import ServerRequest
 from kubesched.server.sources import MetricsPage
 
-_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _UINT32_LIMIT = 1 << 32
 _UINT32_DIGITS = 10
 _INT32_LIMIT = 1 << 31
@@ -45,8 +45,8 @@ def metrics(page: MetricsPage, *, started: float) -> Callable[[ServerRequest], S
         if rendered is None:
             return ServerAnswer()
         if isinstance(rendered, bytes):
-            return ServerAnswer(rendered, content_type=_METRICS_TYPE, headers=(start_header,))
-        return ServerAnswer(content_type=_METRICS_TYPE, headers=(start_header,), pieces=rendered)
+            return ServerAnswer(rendered, content_type=CONTENT_TYPE, headers=(start_header,))
+        return ServerAnswer(content_type=CONTENT_TYPE, headers=(start_header,), pieces=rendered)
 
     return handle
 

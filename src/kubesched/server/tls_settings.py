@@ -13,7 +13,7 @@ import warnings
 from msgspec import Struct
 
 from kubesched.errors import ConfigError
-from kubesched.server.go_text import quoted
+from kubesched.go_text import quoted
 from kubesched.server.options import ServingOptions
 
 _log = logging.getLogger(__name__)

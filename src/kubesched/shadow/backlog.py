@@ -50,11 +50,6 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    @property
-    def behind_s(self) -> float:
-        """How long the next event has waited, 0.0 if there is none."""
-        return self._timer() - self._waiting[0].arrived if self._waiting else 0.0
-
     def put(self, apply: Callable[[], None], *, seen: bool) -> None:
         """Queue an event."""
         self._waiting.append(QueuedEvent(apply, self._timer(), seen=seen))

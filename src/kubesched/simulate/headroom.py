@@ -111,7 +111,7 @@ def _counted(world: World, framework: Framework, info: PodInfo) -> dict[str, int
 def _each_for_itself(world: World, framework: Framework, info: PodInfo, state: CycleState) -> bool:
     """Tell whether a copy on a node matters only to that node, by its requests."""
     return _takes_resources_only(world, framework, info, state) and (
-        framework.evaluator.is_row_local(state)
+        framework.evaluator.filters.is_row_local(state)
     )
 
 

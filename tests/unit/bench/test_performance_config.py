@@ -77,7 +77,7 @@ def test_parameters_are_put_in(folder: Path) -> None:
 
     nodes, pods = built.operations
     assert built.name == "Case/small"
-    assert (built.node_count, built.pod_count, built.measures) == (5, 20, True)
+    assert (built.node_count, built.pod_count) == (5, 20)
     assert isinstance(nodes, CreateNodes)
     assert nodes.template(0, 5)["status"]["allocatable"]["cpu"] == "4"
     assert isinstance(pods, CreatePods)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.framework.cycle_state import CycleState
-from tests.support.evaluating import feasible_rows
 from tests.support.objects import node, on_node, pod
-from tests.support.scheduling import Lab
 
 NODES = [f"n{number}" for number in range(4)]
 UIDS = [f"p{number}" for number in range(5)]
@@ -80,37 +75,3 @@ def test_kept_sums_are_what_counting_gives(
                 cluster.remove_node(name)
         for asking in askers:
             assert kept(cluster, asking) == counted(cluster, asking)
-
-
-@given(
-    promised=st.lists(
-        st.tuples(st.sampled_from(NODES), st.integers(1, 4), st.integers(0, 2)), max_size=6
-    ),
-    cpu=st.integers(1, 5),
-    priority=st.integers(0, 2),
-)
-def test_all_rows_at_once_say_what_each_row_says_by_itself(
-    promised: list[tuple[str, int, int]], cpu: int, priority: int
-) -> None:
-    lab = Lab(*(node(name, cpu="4", pods=2) for name in NODES))
-    table, nominator = lab.cluster.table, lab.cluster.nominator
-    for number, (name, amount, of) in enumerate(promised):
-        other = pod(f"other-{number}", cpu=str(amount), priority=of)
-        nominator.nominate(lab.pending(other), name)
-    asking, state = lab.pending(pod("asking", cpu=str(cpu), priority=priority)), CycleState()
-    evaluator = lab.framework.evaluator
-    feasible_rows(evaluator, state, asking)
-    one_by_one = {}
-    for name, others in nominator.nodes_to_leave_room_on(asking).items():
-        row = table.row_of(name)
-        assert row is not None
-        with lab.cluster.transaction() as tx:
-            for each in others:
-                tx.place(each, name)
-            nodes = NodeRows(table, np.array([row], dtype=np.intp))
-            number = int(evaluator._evaluate_fully(state, asking, nodes)[0])
-        if number:
-            one_by_one[row] = number
-    plan, everywhere = evaluator.plans.plan(asking.signature.row_signature), NodeRows.all_of(table)
-    together = evaluator._beside_nominated(state, asking, plan, everywhere)
-    assert {row: number for row, number in enumerate(together.tolist()) if number} == one_by_one

@@ -14,7 +14,8 @@ from kubesched.explain.owners import WorkloadName
 from kubesched.explain.waiting import explain_workload, find_workload, waiting_pods
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import Evaluator, FeasibleNodes
+from kubesched.framework.evaluation import Evaluator
+from kubesched.framework.feasible_nodes import FeasibleNodes
 from tests.support.objects import node, pod, taint
 from tests.support.storage_objects import using
 from tests.support.worlds import world_of

@@ -37,7 +37,7 @@ def bounds_of(lab: Lab, **more: object) -> list[tuple[list[int], list[int]]]:
     info, state = lab.pending(pod("asking", labels=WEB, **more)), CycleState()  # type: ignore[arg-type]  # any field
     evaluator = lab.framework.evaluator
     evaluator.look(state, info)
-    bounded = evaluator.bounded(state, info, np.arange(3))
+    bounded = evaluator.filters.bounded(state, info, np.arange(3))
     half = len(bounded.context()) // 2
     least, most = bounded.context()[:half], bounded.context()[half:]
     return list(zip(least.tolist(), most.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""An attempt: PreFilter, Filter, nominations, PreScore, Score, with plugins made for the purpose.
+"""An attempt: Filter, its own nomination, PreScore, Score, with plugins made for the purpose.
 
 The plugins here are cluster-wide and do what a test tells them; what the in-tree ones do is in
 tests of their own.
@@ -19,16 +19,12 @@ from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework import status_book
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.plugin import (
     NODE,
     REQUESTS,
     Filter,
     Normalize,
-    Plugin,
-    PreFilter,
-    PreFilterResult,
     PreScore,
     RowFilter,
     RowScore,
@@ -43,146 +39,18 @@ from kubesched.framework.status import (
     unresolvable,
     unschedulable,
 )
-from kubesched.framework.verdict import ALL_PASS, Verdict, reject
+from kubesched.framework.verdict import Verdict, reject
 from tests.support.given_plugins import filters, scores
 from tests.support.objects import named, node, pod, requires
 from tests.support.scheduling import Lab
 
-NODES = (node("a"), node("b"), node("c"))
-
-
-def pre_filter(name: str, result: PreFilterResult | Status) -> type[PreFilter]:
-    """A plugin whose PreFilter says this, and whose Filter turns everything away."""
-    answer = PreFilterResult(result) if isinstance(result, Status) else result
-    plugin_name = name
-
-    class Said(PreFilter, Filter):
-        name = plugin_name
-
-        def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:
-            calls = state.read("calls")
-            assert isinstance(calls, list)
-            calls.append(plugin_name)
-            return answer
-
-        def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
-            if answer.status.ok:
-                return ALL_PASS
-            return reject(np.ones(len(nodes), dtype=np.bool_), unschedulable("filtered"))
-
-    return Said
-
-
-def restricts(name: str, *node_names: str) -> type[PreFilter]:
-    return pre_filter(name, PreFilterResult(node_names=frozenset(node_names)))
-
-
-class Attempt:
-    """One attempt with out-of-tree plugins, and who was asked in PreFilter."""
-
-    def __init__(self, *plugins: type[Plugin], only: list[str] | None = None) -> None:
-        self.lab = Lab(*NODES, plugins=plugins, only=only or [])
-        self.calls: list[str] = []
-        self.state = CycleState()
-        self.state.write("calls", self.calls)
-
-    def find(self) -> list[str] | Diagnosis:
-        return self.lab.find(pod("p"), self.state)
-
-    def diagnosis(self) -> Diagnosis:
-        found = self.find()
-        assert isinstance(found, Diagnosis)
-        return found
-
-
-# --- PreFilter --------------------------------------------------------------------------------
-
-
-def test_success_lets_all_nodes_be_looked_at() -> None:
-    attempt = Attempt(pre_filter("A", SUCCESS), pre_filter("B", SUCCESS))
-    assert attempt.find() == ["a", "b", "c"]
-    assert attempt.calls == ["A", "B"]
-
-
-def test_skip_leaves_the_same_plugin_s_filter_out() -> None:
-    attempt = Attempt(pre_filter("A", SKIP))
-    assert attempt.find() == ["a", "b", "c"]
-    assert attempt.state.skip_filter == {"A"}
-
-
-def test_unresolvable_ends_the_attempt_at_once() -> None:
-    attempt = Attempt(
-        pre_filter("A", SUCCESS), pre_filter("B", unresolvable("never")), pre_filter("C", SUCCESS)
-    )
-    diagnosis = attempt.diagnosis()
-    assert attempt.calls == ["A", "B"]
-    assert diagnosis.message() == "0/3 nodes are available: never."
-    assert diagnosis.unschedulable_plugins == {"B"}
-    assert diagnosis.status_of(0) == unresolvable("never").by("B")
-
-
-def test_unschedulable_lets_the_others_be_asked_and_the_last_one_counts() -> None:
-    attempt = Attempt(
-        pre_filter("A", unschedulable("first")),
-        pre_filter("B", SUCCESS),
-        pre_filter("C", unschedulable("last")),
-    )
-    diagnosis = attempt.diagnosis()
-    assert attempt.calls == ["A", "B", "C"]
-    assert diagnosis.message() == "0/3 nodes are available: last."
-    assert diagnosis.unschedulable_plugins == {"C"}
-
-
-def test_unresolvable_wins_over_an_earlier_unschedulable() -> None:
-    attempt = Attempt(
-        pre_filter("A", unschedulable("maybe")), pre_filter("B", unresolvable("never"))
-    )
-    diagnosis = attempt.diagnosis()
-    assert diagnosis.message() == "0/3 nodes are available: never."
-    assert diagnosis.unschedulable_plugins == {"B"}
-
-
-@pytest.mark.parametrize(
-    "status",
-    [error("boom"), Status(Code.PENDING, ("boom",)), Status(Code.WAIT, ("boom",))],
-    ids=lambda status: status.code.label,
-)
-def test_anything_else_is_an_error(status: Status) -> None:
-    attempt = Attempt(pre_filter("A", status), pre_filter("B", SUCCESS))
-    with pytest.raises(AttemptError) as raised:
-        attempt.find()
-    assert str(raised.value) == 'running PreFilter plugin "A": boom'
-    assert raised.value.status == error('running PreFilter plugin "A": boom').by("A")
-    assert attempt.calls == ["A"]
-
+from .attempts import NODES, Attempt, restricts
 
 # --- node names -------------------------------------------------------------------------------
 
 
 def test_named_nodes_are_looked_at_in_the_cluster_s_order() -> None:
     assert Attempt(restricts("A", "c", "a")).find() == ["a", "c"]
-
-
-def test_names_are_intersected() -> None:
-    attempt = Attempt(restricts("A", "a", "b"), pre_filter("B", SUCCESS), restricts("C", "b", "c"))
-    assert attempt.find() == ["b"]
-
-
-def test_names_of_one_plugin_that_are_no_nodes_at_all() -> None:
-    attempt = Attempt(restricts("A"), pre_filter("B", SUCCESS))
-    diagnosis = attempt.diagnosis()
-    assert attempt.calls == ["A"], "the others are not asked any more"
-    assert diagnosis.message() == "0/3 nodes are available: node(s) didn't satisfy plugin A."
-    assert diagnosis.unschedulable_plugins == {"A"}
-    assert diagnosis.status_of(0).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-
-
-def test_names_of_several_plugins_that_have_nothing_in_common() -> None:
-    diagnosis = Attempt(restricts("B", "a"), restricts("A", "c")).diagnosis()
-    assert diagnosis.message() == (
-        "0/3 nodes are available: node(s) didn't satisfy plugin(s) [A B] simultaneously."
-    )
-    assert diagnosis.unschedulable_plugins == {"A", "B"}
 
 
 def test_named_nodes_that_do_not_exist() -> None:
@@ -411,76 +279,6 @@ def test_a_plugin_that_fails_on_a_nominated_node_outside_the_set_does_not_end_th
         lab.find(pod(node_affinity=requires(named("b"), named("c")), nominated="c"))
 
 
-def _with_nominated(priority: int, *, cpu: str = "3", node_name: str = "b") -> Lab:
-    lab = Lab(*NODES)
-    other = lab.pending(pod("other", cpu=cpu, priority=priority))
-    lab.cluster.nominator.nominate(other, node_name)
-    return lab
-
-
-@pytest.mark.parametrize(
-    ("priority", "want"),
-    [
-        pytest.param(4, ["a", "b", "c"], id="not for less important pods"),
-        pytest.param(5, ["a", "c"], id="for equally important pods"),
-        pytest.param(6, ["a", "c"], id="for more important pods"),
-    ],
-)
-def test_room_is_left_for_nominated_pods(priority: int, want: list[str]) -> None:
-    lab = _with_nominated(priority)
-    position = lab.cluster.table.row_changes.position
-    assert lab.feasible(pod("me", cpu="2", priority=5)) == want
-    lab.cluster.validate()
-    assert lab.cluster.table.row_changes.position == position, "nothing was really placed"
-
-
-def test_room_is_left_only_as_far_as_it_is_needed() -> None:
-    assert _with_nominated(9).feasible(pod("me", cpu="1")) == ["a", "b", "c"]
-
-
-def test_the_message_says_what_is_lacking_with_the_nominated_pod_in_place() -> None:
-    lab = Lab(node("a"))
-    lab.cluster.nominator.nominate(lab.pending(pod("other", cpu="3")), "a")
-    diagnosis = lab.diagnosis(pod("me", cpu="2"))
-    assert diagnosis.message() == "0/1 nodes are available: 1 Insufficient cpu."
-    assert diagnosis.status_of(0).code is Code.UNSCHEDULABLE
-
-
-def test_room_is_left_on_the_own_nominated_node_too() -> None:
-    lab = _with_nominated(9)
-    assert lab.feasible(pod("me", cpu="2", nominated="b")) == ["a", "c"]
-
-
-def test_a_pod_does_not_leave_room_for_itself() -> None:
-    lab = Lab(*NODES)
-    me = pod("me", cpu="3", nominated="b")
-    lab.cluster.nominator.nominate(lab.pending(me), "b")
-    assert lab.feasible(me) == ["b"]
-
-
-def test_a_nomination_to_a_node_that_is_gone_costs_nobody_anything() -> None:
-    lab = _with_nominated(9, node_name="x")
-    assert lab.feasible(pod("me", cpu="2")) == ["a", "b", "c"]
-
-
-class Companion(Filter):
-    """Only takes nodes that have a pod already: with nominated pods only is not enough."""
-
-    name = "Companion"
-
-    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
-        return reject(nodes.pod_count == 0, unschedulable("lonely"))
-
-
-def test_a_node_must_pass_both_with_and_without_the_nominated_pods() -> None:
-    lab = Lab(*NODES, pod("there", node="a"), plugins=[Companion], only=["NodeResourcesFit"])
-    for node_name in ("a", "b"):
-        other = lab.pending(pod(f"other-{node_name}", cpu="1", priority=1))
-        lab.cluster.nominator.nominate(other, node_name)
-    assert lab.feasible(pod("me", cpu="1")) == ["a"]
-    assert lab.feasible(pod("me", cpu="4")) == []
-
-
 # --- scores -----------------------------------------------------------------------------------
 
 
@@ -639,13 +437,3 @@ def test_a_row_local_score_follows_its_epoch() -> None:
         assert lab.totals(pod()) == dict.fromkeys("abc", 2)
     finally:
         Epochal.common = 1
-
-
-def test_a_pod_that_is_assumed_and_still_nominated_counts_once() -> None:
-    lab = Lab(node("n1"), node("n2"))
-    coming = lab.pending(pod("p", cpu="1", nominated="n1"))
-    lab.cluster.nominator.nominate(coming, "n1")
-    lab.cluster.assume(coming, "n1")
-    assert lab.feasible(pod("other", cpu="3")) == ["n1", "n2"]
-    assert lab.feasible(pod("larger", cpu="4")) == ["n2"]
-    lab.cluster.validate()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.errors import ConfigError
-from kubesched.metrics.options import MetricsOptions, parse_allow_metric_labels
+from kubesched.metrics.options import MetricsOptions
 
 KEYS = (
     "must have keys with format `metricName,labelName` where metricName matches "
@@ -59,38 +59,6 @@ def test_allow_lists() -> None:
         "m": {"result": frozenset({"scheduled", "error"}), "profile": frozenset({""})},
         "n": {"queue": frozenset({"active"})},
     }
-
-
-# --- the flag's syntax ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("texts", "want"),
-    [
-        ([], {}),
-        (["m,l=a,b"], {"m,l": "a,b"}),
-        (['"m,l=a"'], {"m,l": "a"}),
-        (["m,l="], {"m,l": ""}),
-        (["m,l=a", "n,l=b", "m,l=c"], {"m,l": "c", "n,l": "b"}),
-        (['"m,l=a,b","n,l=c"'], {"m,l": "a,b", "n,l": "c"}),
-    ],
-)
-def test_flag(texts: list[str], want: dict[str, str]) -> None:
-    assert parse_allow_metric_labels(texts) == want
-
-
-@pytest.mark.parametrize(
-    ("text", "want"),
-    [
-        ("a", "a must be formatted as key=value"),
-        ("", " must be formatted as key=value"),
-        ("m,l=a,n,l=b", "m must be formatted as key=value"),
-    ],
-)
-def test_flag_without_a_value(text: str, want: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse_allow_metric_labels([text])
-    assert str(caught.value) == want
 
 
 # --- the file ---------------------------------------------------------------------------------

@@ -42,8 +42,9 @@ def test_gauge_goes_up_and_down() -> None:
     gauge = Gauge()
     gauge.set(5)
     gauge.inc(2)
-    gauge.dec()
-    assert gauge.read() == 6
+    assert gauge.read() == 7
+    gauge.set(1)
+    assert gauge.read() == 1
 
 
 def test_gauge_asks_its_function_each_time() -> None:

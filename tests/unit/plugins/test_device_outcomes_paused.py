@@ -8,7 +8,7 @@ from kubesched.config.args import DynamicResourcesArgs
 from kubesched.config.durations import Duration
 from kubesched.framework.attempt_error import AttemptError, AttemptPausedError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.evaluation import FeasibleNodes
+from kubesched.framework.feasible_nodes import FeasibleNodes
 from kubesched.plugins import search_budget
 from tests.support.device_objects import (
     allocated,

@@ -7,7 +7,7 @@ from typing import Any
 from kubesched.api.core import Pod
 from kubesched.config.features import FeatureGates
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.evaluation import FeasibleNodes
+from kubesched.framework.feasible_nodes import FeasibleNodes
 from tests.support.device_objects import (
     allocated,
     claim,

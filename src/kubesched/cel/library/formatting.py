@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kubesched.cel import conversions
-from kubesched.cel.go_text import quoted, quoted_bytes
 from kubesched.cel.limits import check_characters, check_elements
 from kubesched.cel.types import Kind, Type
 from kubesched.cel.values import Err, Map, Value, type_of
+from kubesched.go_text import quoted, quoted_bytes
 
 _DEFAULT_PRECISION: Final = 6
 _MAX_GO_PRECISION: Final = 1_000_000

@@ -7,9 +7,9 @@ import re
 from typing import ClassVar, Final
 
 from kubesched.cel.functions import Function, Overload, member
-from kubesched.cel.go_text import quoted
 from kubesched.cel.types import BOOL, CIDR, INT, IP, STRING, Type
 from kubesched.cel.values import NO_SUCH_OVERLOAD, Err, Object, Value
+from kubesched.go_text import quoted
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _HEX: Final = re.compile(r"[0-9a-fA-F]*")

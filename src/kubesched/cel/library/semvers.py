@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import ClassVar, Final
 
 from kubesched.cel.functions import Function, Overload, member
-from kubesched.cel.go_text import quoted
 from kubesched.cel.types import BOOL, INT, SEMVER, STRING, Type
 from kubesched.cel.values import NO_SUCH_OVERLOAD, UINT_MAX, Err, Object, Value
+from kubesched.go_text import quoted
 
 _NUMBER: Final = re.compile(r"[0-9]+")
 _IDENTIFIER: Final = re.compile(r"[0-9A-Za-z-]+")

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from kubesched.cel.functions import Function, Overload, member
-from kubesched.cel.go_text import SPACE
 from kubesched.cel.go_types import displayed
 from kubesched.cel.library.formatting import format_string
 from kubesched.cel.limits import check_characters, check_elements
 from kubesched.cel.types import DYN, INT, STRING, list_of
 from kubesched.cel.values import Err, Value
+from kubesched.go_text import SPACE
 
 _STRINGS = list_of(STRING)
 _QUOTED: Final = {

@@ -6,10 +6,10 @@ import re
 from typing import ClassVar, Final
 
 from kubesched.cel.functions import Function, Overload, member
-from kubesched.cel.go_text import quoted
 from kubesched.cel.library.networks import AddressError, parse_address
 from kubesched.cel.types import BOOL, STRING, URL, Type, list_of, map_of
 from kubesched.cel.values import NO_SUCH_OVERLOAD, Err, Map, Object, Value
+from kubesched.go_text import quoted
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _USER_INFO: Final = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*")

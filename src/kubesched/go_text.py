@@ -1,4 +1,4 @@
-"""Text as Go's standard library spells it."""
+"""Text as Go's standard library spells it, because users and programs compare it."""
 
 from __future__ import annotations
 
@@ -16,25 +16,35 @@ _ESCAPES: Final = {
 
 
 def quoted(text: str) -> str:
-    """Return a text in double quotes, as ``%q`` does."""
-    return '"' + "".join(map(_escaped, text)) + '"'
+    """Return a text in double quotes, as ``%q`` and strconv.Quote do."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return f'"{"".join(map(_escaped, text))}"'
 
 
 def quoted_bytes(value: bytes) -> str:
     """Return bytes in double quotes, as ``%q`` does: those that are no text in hexadecimal."""
-    text = value.decode("utf-8", "surrogateescape")
-    return '"' + "".join(map(_escaped, text)) + '"'
+    return quoted(value.decode(errors="surrogateescape"))
+
+
+def quoted_ascii(value: bytes) -> str:
+    """Return bytes in double quotes, as ``%+q`` does: with nothing but ASCII."""
+    text = value.decode(errors="surrogateescape")
+    return '"' + "".join(_escaped(c) if c.isascii() else _code(c) for c in text) + '"'
 
 
 def _escaped(char: str) -> str:
     known = _ESCAPES.get(char)
     if known is not None:
         return known
+    return char if char.isprintable() else _code(char)
+
+
+def _code(char: str) -> str:
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:
+        # A byte that is not UTF-8, as a surrogate of the operating system's text.
         return f"\\x{code - 0xDC00:02x}"
-    if char == " " or (char.isprintable() and not char.isspace()):
-        return char
     if code < 0x80:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
