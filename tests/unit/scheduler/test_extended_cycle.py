@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.scheduler.extended_cycle import EXTENDER_EVENTS
 from tests.support.embedded_scheduler import scheduler
 from tests.support.servers import Exchange, ScriptedServer, answer
 from tests.support.waiting import eventually
@@ -56,6 +58,19 @@ def test_an_extender_filters_and_scores_nodes() -> None:
                 assert {here.node_of(f"p{n}") for n in range(3)} == {"node-0002"}
 
     asyncio.run(run())
+
+
+def test_events_that_may_help_a_pod_that_extenders_refused_everywhere() -> None:
+    def wakes(event: ClusterEvent) -> bool:
+        return any(event.matches(each.event) for each in EXTENDER_EVENTS)
+
+    happened = [ClusterEvent(each, Action.UPDATE) for each in Resource if each is not Resource.ANY]
+    assert {each.resource for each in happened if not wakes(each)} == {
+        Resource.VOLUME_ATTACHMENT,
+        Resource.RESOURCE_SLICE,
+        Resource.COMPOSITE_POD_GROUP,
+        Resource.DEVICE_TAINT_RULE,
+    }
 
 
 def test_a_pod_that_an_extender_refuses_everywhere_waits_for_any_event() -> None:
