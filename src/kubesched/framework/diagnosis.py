@@ -20,8 +20,7 @@ NO_NODES_AVAILABLE = "no nodes available to schedule pods"
 
 def refused_by_chosen_node(status: Status) -> Status:
     """Return a rejection by the chosen node, worded as if there were no other node."""
-    listed = sorted(f"{count} {reason}" for reason, count in Counter(status.reasons).items())
-    text = f"0/1 nodes are available: {', '.join(listed)}."
+    text = f"0/1 nodes are available:{_listed(Counter(status.reasons))}"
     return Status(status.code, (text,), status.plugin)
 
 
@@ -143,13 +142,10 @@ class Diagnosis:
         if total == 0:
             return NO_NODES_AVAILABLE
         text = f"0/{total} nodes are available:"
-        if self.pre_filter is not None:
+        if self.pre_filter is None:
+            text += _listed(self.reason_counts())
+        elif self.pre_filter.message:
             text += f" {self.pre_filter.message}."
-        else:
-            counts = self.reason_counts()
-            listed = sorted(f"{count} {reason}" for reason, count in counts.items())
-            if listed:
-                text += f" {', '.join(listed)}."
         if self.post_filter_message:
             text += f" {self.post_filter_message}"
         return text
@@ -161,3 +157,9 @@ class Diagnosis:
             for reason in self._status(number).reasons:
                 counts[reason] += count
         return counts
+
+
+def _listed(counts: Counter[str]) -> str:
+    """Return reasons with their counts as a sentence, "" if there are none."""
+    listed = sorted(f"{count} {reason}" for reason, count in counts.items())
+    return f" {', '.join(listed)}." if listed else ""

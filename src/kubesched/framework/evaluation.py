@@ -32,11 +32,16 @@ from kubesched.framework.nominated_filter import NominatedFilter
 from kubesched.framework.observing import NullObserver
 from kubesched.framework.plan import Plans, SignaturePlan
 from kubesched.framework.plugin import Plugin
-from kubesched.framework.pre_filtering import PreFiltering, Restriction
+from kubesched.framework.pre_filtering import (
+    UNRESTRICTED,
+    PreFiltering,
+    Restriction,
+    left_out,
+)
 from kubesched.framework.profile import ProfilePlugins
 from kubesched.framework.profile_filters import ProfileFilters
 from kubesched.framework.scoring import PluginScores, Scoring
-from kubesched.framework.status import Code, Status, error, unresolvable
+from kubesched.framework.status import Code, Status, error
 from kubesched.framework.status_book import StatusBook
 from kubesched.framework.verdict import Verdict
 
@@ -122,9 +127,30 @@ class Evaluator:
         if nominated is not None and (placement is None or placement[nominated]):
             number = self._rejection_on(state, pod, nominated)
             if number == 0:
-                return feasible_nodes(plan, NodeRows.one(self._table, nominated))
+                found = feasible_nodes(plan, NodeRows.one(self._table, nominated))
+                found.restriction, found.is_nominated = restriction, True
+                return found
             if number is not None:
                 rejected[nominated] = number
+        return self._filter_others(state, pod, plan, restriction, rejected)
+
+    def beyond_nominated(
+        self, state: CycleState, pod: PodInfo, nominated: FeasibleNodes
+    ) -> FeasibleNodes | Diagnosis:
+        """Return the feasible nodes of a pod whose nominated node extenders rejected, or why none.
+
+        It goes on with the attempt: PreFilter is not run again.
+        """
+        return self._filter_others(state, pod, nominated.plan, nominated.restriction, {})
+
+    def _filter_others(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        plan: SignaturePlan,
+        restriction: Restriction,
+        rejected: Mapping[int, int],
+    ) -> FeasibleNodes | Diagnosis:
         if restriction.node_names is None:
             return self._filter_all(state, pod, plan)
         return self._filter_named(state, pod, plan, restriction, rejected)
@@ -160,28 +186,32 @@ class Evaluator:
         reason is reported even if it is not one of the nodes, and its plugin is listed with those
         that restricted them, as in kube-scheduler's message.
         """
-        table = self._table
-        names = restriction.node_names or ()
-        wanted = [row for name in names if (row := table.row_of(name)) is not None]
-        if state.placement is not None:
-            wanted = [row for row in wanted if state.placement[row]]
-        wanted.sort(key=table.order.positions().item)
-        rows = np.array(wanted, dtype=np.intp)
+        table, rows = self._table, self._named_rows(state, restriction)
         nodes = NodeRows(table, rows)
         mask, others = self._evaluate(state, pod, plan, nodes, plan.passing.at(rows))
         feasible = rows[mask]
         if len(feasible):
-            return feasible_nodes(plan, NodeRows(table, feasible))
+            found = feasible_nodes(plan, NodeRows(table, feasible))
+            found.restriction = restriction
+            return found
         numbers, restricting = np.zeros(table.size, dtype=np.int32), set(restriction.plugins)
         for row, number in rejected.items():
             numbers[row] = number
             restricting.add(self.book.statuses[number].plugin)
         numbers[rows] = self._first_rejections(state, pod, plan, nodes, others)
-        plugins = " ".join(sorted(restricting))
-        absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{plugins}]")
+        absent = left_out(restricting)
         diagnosis = self._diagnose(numbers, absent=absent, placement=state.placement)
         diagnosis.unschedulable_plugins.update(restricting)
         return diagnosis
+
+    def _named_rows(self, state: CycleState, restriction: Restriction) -> IndexArray:
+        """Return the rows that PreFilter left, in node order."""
+        table, names = self._table, restriction.node_names or ()
+        wanted = [row for name in names if (row := table.row_of(name)) is not None]
+        if state.placement is not None:
+            wanted = [row for row in wanted if state.placement[row]]
+        wanted.sort(key=table.order.positions().item)
+        return np.array(wanted, dtype=np.intp)
 
     def _evaluate(
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows, mask: BoolArray
@@ -282,18 +312,29 @@ class Evaluator:
         return diagnosis
 
     def diagnose(
-        self, state: CycleState, pod: PodInfo, rejected: Mapping[int, Status]
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        rejected: Mapping[int, Status],
+        restriction: Restriction = UNRESTRICTED,
     ) -> Diagnosis:
         """Return why a pod is unschedulable, if extenders rejected the rows that filters passed."""
         plan, nodes = self.plans.plan(pod.signature.row_signature), self._everywhere()
+        absent: Status | None = None
+        if restriction.node_names is not None:
+            nodes = NodeRows(self._table, self._named_rows(state, restriction))
+            absent = left_out(restriction.plugins)
         plan.passing.refresh()
-        _, others = self._evaluate(state, pod, plan, nodes, plan.passing.mask)
-        numbers = self._first_rejections(state, pod, plan, nodes, others)
+        _, others = self._evaluate(state, pod, plan, nodes, plan.passing.mask[nodes.rows])
+        numbers = np.zeros(self._table.size, dtype=np.int32)
+        numbers[nodes.rows] = self._first_rejections(state, pod, plan, nodes, others)
         # Extenders word these reasons: an unbounded set, so they are not numbered in the book.
         statuses = [*self.book.statuses, *rejected.values()]
         for number, row in enumerate(rejected, start=len(self.book.statuses)):
             numbers[row] = number
-        return self._diagnose(numbers, absent=None, statuses=statuses)
+        diagnosis = self._diagnose(numbers, absent=absent, statuses=statuses)
+        diagnosis.unschedulable_plugins.update(restriction.plugins)
+        return diagnosis
 
     # --- one row ----------------------------------------------------------------------------
 

@@ -9,13 +9,14 @@ import numpy as np
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.framework.plan import SignaturePlan
+from kubesched.framework.pre_filtering import UNRESTRICTED
 from kubesched.framework.totals import INFEASIBLE, BestRows, best_of
 
 
 class FeasibleNodes:
     """The feasible nodes of a pod, at least one."""
 
-    __slots__ = ("count", "mask", "nodes", "plan")
+    __slots__ = ("count", "is_nominated", "mask", "nodes", "plan", "restriction")
 
     def __init__(self, plan: SignaturePlan, nodes: NodeRows, mask: BoolArray | None) -> None:
         self.plan = plan
@@ -23,6 +24,10 @@ class FeasibleNodes:
         self.count = nodes.count
         #: which rows of the table these are; None if they are all that pass row-local filters
         self.mask = mask
+        #: the nodes that PreFilter plugins had left
+        self.restriction = UNRESTRICTED
+        #: whether it is the pod's nominated node, and others were not evaluated
+        self.is_nominated = False
 
     def __len__(self) -> int:
         return self.count

@@ -119,6 +119,11 @@ class PreFiltering:
         return diagnosis
 
 
+def left_out(plugins: Iterable[str]) -> Status:
+    """Return the status of nodes that PreFilter plugins left out."""
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
+
+
 def _no_node_in_common(plugins: frozenset[str]) -> Status:
     if len(plugins) == 1:
         return unresolvable(f"node(s) didn't satisfy plugin {next(iter(plugins))}")

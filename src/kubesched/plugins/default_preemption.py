@@ -8,7 +8,7 @@ searched on all nodes at once (`group_preemption`).
 from __future__ import annotations
 
 import random
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from kubesched.framework.plugin import (
     PreEnqueue,
 )
 from kubesched.framework.registry import EvaluatorReference, Evictor, PluginContext
-from kubesched.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from kubesched.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.group_preemption import GroupVictimSearch
 from kubesched.plugins.verdicts import Candidate, Found, choose
@@ -51,7 +51,7 @@ NONE_LEFT = "no candidate node for preemption"
 ALREADY_EVICTING = "not eligible due to a terminating pod on the nominated node."
 
 
-#: Key in the cycle state of the candidates that extenders left.
+#: Key in the cycle state of the candidates that extenders left, or of the error of one.
 NARROWED = "DefaultPreemption/narrowed"
 
 
@@ -135,7 +135,7 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
         self._evaluated("pod", Code.SUCCESS, started)
         node_name = self._cluster.table.name_at(chosen.row)
         self._evictor.evict(pod, node_name, chosen.victims)
-        self._count_harm("pod", chosen.disrupted_groups, chosen.violations)
+        self._count_violations("pod", chosen.violations)
         return PostFilterResult(
             found_placement(node_name, len(chosen.victims)), nominated_node=node_name
         )
@@ -148,6 +148,8 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
         if refusal:
             return PostFilterResult(_prefixed(unschedulable(refusal)))
         narrowed = state.get(NARROWED)
+        if isinstance(narrowed, Status):
+            return PostFilterResult(_prefixed(narrowed))
         if isinstance(narrowed, list):
             if not narrowed:
                 return PostFilterResult(_prefixed(unschedulable(NONE_LEFT)))
@@ -194,24 +196,25 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
         self._evaluated("podgroup", Code.SUCCESS, started)
         self._evictor.evict_for_group(group, found.victims)
         self._metrics.workload_preemption_victims.observe(len(found.victims))
-        self._count_harm(group.key.kind, found.disrupted_groups, found.violations)
+        # As in kube-scheduler, pods that preempt pods of groups do not count here.
+        if found.disrupted_groups:
+            disruptions = self._metrics.preemption_workload_disruptions.labels(group.key.kind)
+            disruptions.observe(found.disrupted_groups)
+        self._count_violations(group.key.kind, found.violations)
         text = f"found a placement for podgroup, preempting {len(found.victims)} victims"
         return PodGroupPostFilterResult(
             _group_prefixed(Status(Code.SUCCESS, (text,))), found.nominations
         )
 
-    def _count_harm(self, preemptor: str, disrupted_groups: int, violations: int) -> None:
-        if disrupted_groups:
-            disruptions = self._metrics.preemption_workload_disruptions.labels(preemptor)
-            disruptions.observe(disrupted_groups)
+    def _count_violations(self, preemptor: str, violations: int) -> None:
         if violations:
             self._metrics.preemption_pdb_violations.labels(preemptor).inc(violations)
 
     def _not_helpful(self, found: Found) -> PostFilterResult:
         refusals = found.refusals
-        failures = [each for each in refusals.values() if each.code is Code.ERROR]
+        failures = [each.message for each in refusals.values() if each.code is Code.ERROR]
         if failures:
-            return PostFilterResult(_prefixed(failures[0]))
+            return PostFilterResult(_prefixed(error(_aggregated(failures))))
         message = _why_not(self._cluster, refusals)
         return PostFilterResult(_prefixed(unschedulable(message)), nominated_node="")
 
@@ -261,6 +264,12 @@ def _why_not(cluster: Cluster, refusals: Mapping[int, Status]) -> str:
     return Diagnosis(
         cluster.table, numbers=numbers, statuses=[SUCCESS, *statuses], absent=NOT_HELPFUL
     ).message()
+
+
+def _aggregated(messages: Iterable[str]) -> str:
+    """Return the text of several errors, each of which counts once."""
+    distinct = list(dict.fromkeys(messages))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def found_placement(node_name: str, victims: int) -> Status:

@@ -33,8 +33,6 @@ class Candidate(Struct, frozen=True, eq=True):
     victims: tuple[PodInfo, ...]
     #: number of victims that violate a disruption budget
     violations: int
-    #: how many groups they belong to, or pods of groups that go one by one
-    disrupted_groups: int = 0
 
     @property
     def cost(self) -> tuple[int, ...]:

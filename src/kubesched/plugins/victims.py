@@ -312,8 +312,7 @@ class _Search:
             return self._verdict(row, [], [])
         lost.sort(key=lambda unit: unit.importance)
         victims = tuple(pod for unit in lost for pod in unit.pods)
-        disrupted = sum(unit.is_group for unit in lost)
-        return Candidate(row, victims, violations, disrupted)
+        return Candidate(row, victims, violations)
 
     def _verdict(self, row: int, lost: list[PodInfo], overdrawing: list[PodInfo]) -> Verdict:
         if not lost:

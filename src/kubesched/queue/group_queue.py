@@ -74,10 +74,11 @@ class GroupSchedulingQueue(SchedulingQueue):
     def entities(self) -> dict[tuple[str, str], int]:
         """Return how many pods and groups there are, by part of the queue and kind."""
         counts = super().entities()
+        counts |= {(part, POD_GROUP): 0 for part, _ in counts}
         for group in dict.fromkeys(self._queued_in.values()):
             part = self._part_of(group)
             counts[part, POD] -= group.size
-            counts[part, POD_GROUP] = counts.get((part, POD_GROUP), 0) + 1
+            counts[part, POD_GROUP] += 1
         return counts
 
     def _part_of(self, group: QueuedGroup) -> str:
@@ -167,7 +168,7 @@ class GroupSchedulingQueue(SchedulingQueue):
         if end is not AttemptEnd.SUCCEEDED or not came_back:
             renewed.queued_at = self._clock.time()
         wake = None if end is AttemptEnd.SUCCEEDED else Wake.AFTER_BACKOFF
-        self._enqueue(renewed, wake, events.SCHEDULE_ATTEMPT_FAILURE)
+        self._enqueue(renewed, wake, events.SCHEDULE_ATTEMPT_FAILURE, by_hints=False)
 
     def prefer_interrupted(self) -> None:
         """Let gangs be the first that have too few members on nodes, of all that are active.
@@ -199,11 +200,12 @@ class GroupSchedulingQueue(SchedulingQueue):
         affected = [found] if found is not None else []
         if self._forest.composite:
             affected = list(dict.fromkeys(self._queued_in.values()))
-        for group in affected:
-            for pod in group.pods():
-                if self._root_of(pod) != group.group:
-                    self._take_away(pod)
-                    self._add_member(pod, events.UNSCHEDULED_POD_UPDATE)
+        left = [pod for each in affected for pod in each.pods() if self._root_of(pod) != each.group]
+        # With extenders, a group may go while it is tried.
+        left += [pod for pod in self._pending.values() if self._root_of(pod) != self._attempted]
+        for pod in left:
+            self._take_away(pod)
+            self._add_member(pod, events.UNSCHEDULED_POD_UPDATE)
 
     # --- inside -----------------------------------------------------------------------------
 

@@ -24,6 +24,8 @@ class InFlight:
         self._events: list[tuple[Change[Any], str | None]] = []
         #: position of the first recorded event
         self._start = 0
+        #: labels of all events so far
+        self._labels: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._since)
@@ -44,14 +46,16 @@ class InFlight:
         self._since[uid] = self._start + len(self._events)
 
     def counts(self) -> Counter[str]:
-        """Return the number of recorded events of each kind, and of pods in flight."""
-        counted = Counter(change.event.label for change, _ in self._events)
+        """Return how many events of each kind are recorded, and the number of pods in flight."""
+        counted = Counter(dict.fromkeys(self._labels, 0))
+        counted.update(change.event.label for change, _ in self._events)
         counted["PodPopped"] = len(self._since)
         return counted
 
     def record(self, change: Change[Any], *, only: str | None = None) -> None:
         """Record a change if pods are in flight; `only` is the uid of the one that it concerns."""
         if self._since:
+            self._labels.add(change.event.label)
             self._events.append((change, only))
 
     def events_since(self, uid: str) -> Iterator[Change[Any]]:

@@ -456,15 +456,23 @@ class SchedulingQueue:
             self._parked.remove(entity.key)
             self._enqueue(entity, wake, event)
 
-    def _enqueue(self, entity: QueuedEntity, wake: Wake | None, event: ClusterEvent) -> None:
+    def _enqueue(
+        self,
+        entity: QueuedEntity,
+        wake: Wake | None,
+        event: ClusterEvent,
+        *,
+        by_hints: bool = True,
+    ) -> None:
         """Put a pod or a group into its part of the queue.
 
-        Without hints (`wake` is None), that is the active one unless it is gated.
+        If `wake` is None, that is the active one unless it is gated. `by_hints`: hints, if any,
+        chose the part, which metrics tell apart.
         """
         for pod in entity.pods():
             self._ask_gate(pod)
         entity.gated_by = entity.gatekeeper.gated_by
-        self._put(entity, wake, event)
+        self._put(entity, wake, event, by_hints=by_hints)
 
     def _ask_gate(self, pod: QueuedPod) -> None:
         gate = pod.gated_by = self._gate(pod)
@@ -472,17 +480,25 @@ class SchedulingQueue:
             self.tally.gated(pod, gate)
             pod.unschedulable_plugins = {*pod.unschedulable_plugins, gate}
 
-    def _put(self, entity: QueuedEntity, wake: Wake | None, event: ClusterEvent) -> None:
+    def _put(
+        self,
+        entity: QueuedEntity,
+        wake: Wake | None,
+        event: ClusterEvent,
+        *,
+        by_hints: bool = True,
+    ) -> None:
+        chosen = wake if by_hints else None
         if entity.gated_by:
             entity.flushed = False
-            self._park(entity, event, wake)
+            self._park(entity, event, chosen)
         elif wake is Wake.AFTER_BACKOFF and self._backoff.is_waiting(entity, self._clock.time()):
             heap = self._backing_off if entity.was_rejected else self._backing_off_errors
             heap.push(entity)
-            self._arrived(BACKOFF, event, entity, Wake.AFTER_BACKOFF)
+            self._arrived(BACKOFF, event, entity, chosen)
             self._on_ready()
         else:
-            self._push_active(entity, event, wake)
+            self._push_active(entity, event, chosen)
 
     def _park(self, entity: QueuedEntity, event: ClusterEvent, wake: Wake | None) -> None:
         self._parked.add(entity)

@@ -101,4 +101,6 @@ class GroupReports:
         except NotFoundError:
             _log.v(3, "Pod group is gone", podGroup=key.full_name)
         except ClientError as failed:
+            # The next attempt at the group reports again.
+            self._scheduled.pop(key, None)
             _log.error("Failed to update PodGroup status", failed, podGroup=key.full_name)

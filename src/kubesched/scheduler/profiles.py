@@ -24,7 +24,7 @@ from kubesched.queue.hints import Registrations
 from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 from kubesched.queue.scheduling_queue import IsHeld
 from kubesched.scheduler.cycle import SchedulingCycle
-from kubesched.scheduler.extended_cycle import EXTENDER, ExtendedCycle
+from kubesched.scheduler.extended_cycle import EXTENDER, EXTENDER_EVENTS, ExtendedCycle
 from kubesched.scheduler.extenders import BindingExtenders
 from kubesched.scheduler.observed_extenders import ObservedExtenders
 from kubesched.scheduler.outside import Outside
@@ -134,8 +134,9 @@ class Profiles:
     @property
     def registrations(self) -> Mapping[str, Mapping[str, Registrations]]:
         """Scheduler name → plugin → the events that may help pods which it rejected."""
-        # Extenders register for nothing, so every event may help.
-        always: dict[str, Registrations] = {} if self.extenders is None else {EXTENDER: None}
+        always: dict[str, Registrations] = (
+            {} if self.extenders is None else {EXTENDER: EXTENDER_EVENTS}
+        )
         return {
             name: {**framework.plugins.registrations(), **always}
             for name, framework in self.frameworks.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.diagnosis import Diagnosis, refused_by_chosen_node
 from kubesched.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from tests.support.objects import node, pod
 from tests.support.scheduling import Lab, cluster_of
@@ -79,6 +79,20 @@ def test_a_rejection_before_any_node_was_looked_at() -> None:
     diagnosis = Diagnosis(table, pre_filter=status)
     assert diagnosis.message() == "0/2 nodes are available: volume is gone, claim too."
     assert diagnosis.status_of(1) == status
+
+
+def test_a_rejection_without_a_reason_before_any_node_was_looked_at() -> None:
+    diagnosis = Diagnosis(cluster_of(node("a")).table, pre_filter=unschedulable())
+    assert diagnosis.message() == "0/1 nodes are available:"
+    diagnosis.post_filter_message = "preemption: nobody to evict"
+    assert diagnosis.message() == "0/1 nodes are available: preemption: nobody to evict"
+
+
+def test_a_rejection_by_the_chosen_node() -> None:
+    both = refused_by_chosen_node(unschedulable("b", "a").by("Permits"))
+    assert both == unschedulable("0/1 nodes are available: 1 a, 1 b.").by("Permits")
+    silent = refused_by_chosen_node(unschedulable().by("Permits"))
+    assert silent == unschedulable("0/1 nodes are available:").by("Permits")
 
 
 def test_what_post_filter_says_is_added_as_it_is() -> None:

@@ -318,3 +318,17 @@ def test_a_node_that_needs_no_victim_is_no_candidate() -> None:
     assert lab.evictor.evicted == []
     assert not result.nominated_node
     assert result.status.message == 'preemption: expected at least one victim pod on node "n1"'
+
+
+def test_several_nodes_that_need_no_victim_are_all_named() -> None:
+    lab = Lab(node("n1", cpu="2"), node("n2", cpu="2"), placed("a"), placed("b", on="n2"))
+    info, state = lab.pending(pod("p", cpu="1", priority=5)), CycleState()
+    feasible_rows(lab.framework.evaluator, state, info)
+    refused = unschedulable("not today").by("Extender")
+    diagnosis = lab.framework.evaluator.diagnose(state, info, {0: refused, 1: refused})
+    result = lab.framework.post_filter(state, info, diagnosis)
+    missing = 'expected at least one victim pod on node "{}"'
+    assert result.status.message in {
+        f"preemption: [{missing.format(first)}, {missing.format(second)}]"
+        for first, second in (("n1", "n2"), ("n2", "n1"))
+    }

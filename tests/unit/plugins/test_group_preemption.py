@@ -162,6 +162,30 @@ class TestGroupsAsVictims:
         preempt(lab, *gang(1))
         assert len(victims(lab)) == 1
 
+    def test_disrupted_groups_count_for_groups_and_not_for_single_pods(self) -> None:
+        """As kube-scheduler counts them."""
+        lab = GroupLab(
+            node("n1", cpu="1"),
+            member("x", "old", cpu="1", node="n1"),
+            pod_group("old", all_or_none=True),
+            pod_group(gang=1, priority=10),
+        )
+        plugin = lab.framework.plugins.instances["DefaultPreemption"]
+        assert isinstance(plugin, DefaultPreemption)
+        disruptions = plugin._metrics.preemption_workload_disruptions
+
+        def counts() -> list[int]:
+            return [disruptions.labels(kind).cumulative()[-1] for kind in ("podgroup", "pod")]
+
+        info, state = lab.cluster.compiler.pending(pod("high", cpu="1", priority=5)), CycleState()
+        diagnosis = lab.framework.evaluator.filter(state, info)
+        assert isinstance(diagnosis, Diagnosis)
+        by_groups, by_pods = counts()
+        assert lab.framework.post_filter(state, info, diagnosis).nominated_node == "n1"
+        assert counts() == [by_groups, by_pods]
+        preempt(lab, *gang(1))
+        assert counts() == [by_groups + 1, by_pods]
+
     def test_the_priority_of_a_member_is_its_group_s(self) -> None:
         lab = GroupLab(
             node("n1", cpu="1"),

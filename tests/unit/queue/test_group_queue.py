@@ -184,6 +184,21 @@ def test_pods_become_incomplete_when_their_group_goes() -> None:
     assert bench.counts() == {"incomplete": 2}
 
 
+def test_pods_become_incomplete_when_their_group_goes_while_it_is_tried() -> None:
+    bench = GroupBench(pod_group())
+    bench.add("a", "b")
+    group = bench.pop()
+    bench.add("late")
+    bench.lose(pod_group())
+    assert bench.counts() == {"incomplete": 1, "in flight": 2}
+
+    bench.end(group, AttemptEnd.REJECTED)
+    assert bench.counts() == {"incomplete": 3}
+
+    bench.know(pod_group())
+    assert uids(bench.pop()) == ["a", "b", "late"]
+
+
 def test_a_pod_that_comes_while_its_group_is_tried_is_pending() -> None:
     bench = GroupBench(pod_group())
     bench.add("a")
@@ -313,6 +328,25 @@ def test_groups_are_counted_apart_from_pods() -> None:
     bench.add_single("single")
     found = {place: count for place, count in bench.queue.entities().items() if count}
     assert found == {("active", "pod"): 1, ("active", "podgroup"): 1}
+
+
+def test_a_part_without_groups_counts_none() -> None:
+    bench = GroupBench(pod_group())
+    parts = ("active", "backoff", "unschedulable", "gated")
+    none = {(part, kind): 0 for part in parts for kind in ("pod", "podgroup")}
+    assert bench.queue.entities() == none
+    bench.add("a")
+    bench.pop()
+    assert bench.queue.entities() == none
+
+
+def test_a_group_that_backs_off_counts_as_an_incoming_entity() -> None:
+    """No hint chose that part of the queue for it, as hints do for pods."""
+    bench = GroupBench(pod_group())
+    bench.add("a", "b")
+    bench.end(bench.pop(), AttemptEnd.REJECTED)
+    counted = bench.queue.tally.incoming_entities
+    assert counted["backoff", "ScheduleAttemptFailure", "podgroup"] == 1
 
 
 # --- whatever happens -------------------------------------------------------------------------

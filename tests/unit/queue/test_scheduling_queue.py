@@ -538,3 +538,12 @@ def test_events_recorded_for_pods_in_flight_are_counted_by_kind() -> None:
     bench.move(events.NODE_ADD)
     bench.move(events.NODE_ADD)
     assert bench.queue.in_flight_events == {"PodPopped": 1, "NodeAdd": 2}
+
+
+def test_kinds_of_events_that_are_not_needed_any_more_count_none() -> None:
+    bench = Bench()
+    bench.add("a")
+    bench.pop()
+    bench.move(events.NODE_ADD)
+    bench.queue.done("a")
+    assert dict(bench.queue.in_flight_events) == {"PodPopped": 0, "NodeAdd": 0}

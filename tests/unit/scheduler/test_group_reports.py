@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kubesched.api.scheduling import GroupCondition, GroupStatus, PodGroup
 from kubesched.clock import VirtualClock
 from kubesched.cluster.pod_groups import PodGroups
+from kubesched.errors import ConnectionFailedError
 from kubesched.scheduler.group_reports import GroupReports, new_condition
 from kubesched.scheduler.group_results import GroupVerdict
 from tests.support.group_objects import key, pod_group
@@ -53,13 +54,17 @@ def test_a_group_that_was_scheduled_stays_so() -> None:
 
 
 class Written:
-    """An API server that takes conditions."""
+    """An API server that takes conditions, but for the first `failures` requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, failures: int = 0) -> None:
         self.conditions: list[tuple[str, str]] = []
+        self.failures = failures
 
     async def report_group(self, group: PodGroup, condition: GroupCondition) -> None:
         await asyncio.sleep(0)
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionFailedError("no route")
         self.conditions.append((group.metadata.name, condition.status))
 
 
@@ -93,3 +98,18 @@ def test_a_failure_is_not_reported_after_a_success_that_is_not_seen_yet() -> Non
 
 def test_a_group_that_is_gone_is_not_written_to() -> None:
     assert sent(gone=True) == []
+
+
+def test_a_success_that_could_not_be_written_is_reported_by_the_next_attempt() -> None:
+    groups, written = PodGroups(), Written(failures=1)
+    groups.objects.put(pod_group())
+    api_calls: Any = written
+
+    async def run() -> None:
+        reports = GroupReports(api_calls, groups, VirtualClock())
+        for _ in range(3):
+            reports.submit(key(), "uid-g", SCHEDULED)
+            await reports.drain(5.0)
+
+    asyncio.run(run())
+    assert written.conditions == [("g", "True")]
