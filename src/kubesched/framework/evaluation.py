@@ -618,7 +618,7 @@ class Evaluator:
                 bounds = plugin.count_bounds(state, pod, nodes)
                 found += numbered(self.book, order, plugin.name, bounds)
         bounded = BoundedRows(self._cluster, rows, found)
-        bounded.reserve(self._cluster.nominated_rows.pods_on(pod))
+        bounded.reserve(self._cluster.nominated_rows.kinds_on(pod))
         return bounded
 
     def is_row_local_for(self, pod: PodInfo) -> bool:
