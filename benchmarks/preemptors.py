@@ -13,6 +13,9 @@ applications as `kubesched bench --decisions` has, and preemptors need room for 
 may be spread hard over the zones, require affinity by zone, or anti-affinity by host:
 
     python -m benchmarks.preemptors --nodes 5000 --preemptors 1000 --qps 5000 --relation spread
+
+Each scheduler gets a control plane of its own, whose objects are created first: 100,000 pods take
+minutes.
 """
 
 from __future__ import annotations
@@ -22,13 +25,14 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.bench import assets, decision_pods, schedulers
+from kubesched.bench.api_objects import BenchObjects, each_of
 from kubesched.bench.planes import RealPlane
 from kubesched.bench.processes import Process
 from kubesched.bench.schedulers import BenchScheduler, SchedulerProcess, Settings
@@ -45,6 +49,8 @@ TERMINATION_S = 1.0
 #: Wait after the last binding, to count late deletions and events.
 SETTLING_S = 5.0
 TIMEOUT_S = 600.0
+#: Of a request: those that list 100,000 pods take long.
+REQUEST_S = 120.0
 
 Json = dict[str, object]
 #: What preemptors ask of other pods → how they are made.
@@ -66,25 +72,25 @@ class Work:
     layered_nodes: int
     relation: str
     qps: float
+    #: after so long, what is bound counts
+    timeout_s: float
 
-    def nodes(self) -> list[Json]:
+    def nodes(self) -> Iterator[Json]:
         if self.layered_nodes:
-            return [
-                _json(decision_pods.make_node(number, cpu="4", memory="32Gi"))
-                for number in range(self.layered_nodes)
-            ]
-        return [node(number) for number in range(-(-self.victims // PODS_PER_NODE))]
+            for number in range(self.layered_nodes):
+                yield _json(decision_pods.make_node(number, cpu="4", memory="32Gi"))
+        else:
+            yield from map(node, range(-(-self.victims // PODS_PER_NODE)))
 
-    def pods(self) -> list[Json]:
+    def pods(self) -> Iterator[Json]:
+        """Yield pods that are on their nodes from the start, so that nothing has to bind them."""
         if self.layered_nodes:
-            return [
-                _json(decision_pods.layered_pod(number, self.layered_nodes))
-                for number in range(decision_pods.LAYERED * self.layered_nodes)
-            ]
-        return [
-            pod(f"victim-{number:04}", priority=0, node_name=f"node-{number // PODS_PER_NODE:04}")
-            for number in range(-(-self.victims // PODS_PER_NODE) * PODS_PER_NODE)
-        ]
+            for number in range(decision_pods.LAYERED * self.layered_nodes):
+                yield _json(decision_pods.layered_pod(number, self.layered_nodes))
+        else:
+            for number in range(-(-self.victims // PODS_PER_NODE) * PODS_PER_NODE):
+                on = f"node-{number // PODS_PER_NODE:04}"
+                yield pod(f"victim-{number:04}", priority=0, node_name=on)
 
     def preempting(self) -> list[Json]:
         if self.layered_nodes:
@@ -173,7 +179,8 @@ async def measure(candidate: BenchScheduler, work: Work) -> Outcome:
     with RealPlane(assets.folder(), {}) as plane:
         limits = Settings(qps=work.qps, burst=int(2 * work.qps))
         scheduler = SchedulerProcess(candidate, plane, limits)
-        async with ApiClient(kubeconfig.load(plane.admin_kubeconfig)) as client:
+        access = kubeconfig.load(plane.admin_kubeconfig)
+        async with ApiClient(access, timeout_s=REQUEST_S) as client:
             kubelet = Kubelet(client)
             await _fill(client, work)
             informer = Informer(client, resources.PODS, Pod, handler=kubelet)
@@ -195,9 +202,14 @@ async def _fill(client: ApiClient, work: Work) -> None:
     await _create(client, resources.PODS.collection(namespace=NAMESPACE), work.pods())
 
 
-async def _create(client: ApiClient, path: str, objects: list[Json]) -> None:
-    for start in range(0, len(objects), 32):
-        await asyncio.gather(*(client.post(path, each) for each in objects[start : start + 32]))
+async def _create(client: ApiClient, path: str, objects: Iterable[Json]) -> None:
+    """Create objects, many at the same time."""
+    stored = BenchObjects(client)
+
+    async def create(obj: Json) -> None:
+        await stored.post(path, msgspec.json.encode(obj))
+
+    await each_of(objects, create)
 
 
 async def _run(
@@ -223,7 +235,7 @@ async def _run(
         expected = min(work.preemptors, work.victims)
         while sum(name in kubelet.bound_at for name in names) < expected:
             scheduler.check()
-            if time.monotonic() - started > TIMEOUT_S:
+            if time.monotonic() - started > work.timeout_s:
                 break
             await asyncio.sleep(0.1)
         await asyncio.sleep(SETTLING_S)
@@ -297,6 +309,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=0, help="full of pods of ten priorities")
     parser.add_argument("--relation", choices=RELATIONS, default="none", help="with --nodes")
     parser.add_argument("--qps", type=float, default=DEFAULT_QPS)
+    parser.add_argument("--timeout", type=float, default=TIMEOUT_S, help="s, for all preemptors")
     parser.add_argument("--schedulers", default="ours,kube-scheduler")
     options = parser.parse_args()
     candidates = schedulers.parse(options.schedulers, assets.folder())
@@ -305,7 +318,14 @@ def main() -> None:
     for count in options.preemptors:
         for candidate in candidates:
             victims = options.victims or count
-            work = Work(count, victims, options.nodes, options.relation, options.qps)
+            work = Work(
+                count,
+                victims,
+                options.nodes,
+                relation=options.relation,
+                qps=options.qps,
+                timeout_s=options.timeout,
+            )
             out = asyncio.run(measure(candidate, work))
             print(
                 f"{count:10} {out.scheduler:15} {out.bound:6} {out.seconds:8.1f} {out.attempts:8} "

@@ -5,16 +5,31 @@ Nominations are few, but every pod that is evaluated while they last reads these
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
+from kubesched.cluster.affinity_terms import PodTerms
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
 from kubesched.cluster.incremental import View
+from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.nominator import Nominator
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.recent import Recent
+
+
+class PodKind(NamedTuple):
+    """What pods have in common that no counter can tell apart."""
+
+    labels: LabelSet
+    terms: PodTerms
+
+
+def kind_of(pod: PodInfo) -> PodKind:
+    """Return the kind of a pod."""
+    return PodKind(pod.labels, pod.terms)
 
 
 class NominatedRows:
@@ -36,11 +51,17 @@ class NominatedRows:
             pod_count[element] -= 1
         return requested, pod_count
 
-    def pods_on(self, pod: PodInfo) -> Iterator[tuple[int, list[PodInfo]]]:
-        """Return the rows that other pods are nominated to, and those for which room is left."""
-        own = self.own_row(pod)
-        for row, pods in self.requests(pod.priority).pods.items():
-            yield row, [each for each in pods if each.uid != pod.uid] if row == own else pods
+    def kinds_on(self, pod: PodInfo) -> Iterator[tuple[PodKind, Mapping[int, int]]]:
+        """Return the kinds of other pods for which room is left, and how many are on which row."""
+        found, row = self.requests(pod.priority), self.own_row(pod)
+        # As it was nominated: its labels may have changed since.
+        here = () if row is None else found.pods.get(row, ())
+        own = next((kind_of(each) for each in here if each.uid == pod.uid), None)
+        for kind, by_row in found.kinds.items():
+            if row is not None and kind == own:
+                yield kind, {**by_row, row: by_row[row] - 1}
+            else:
+                yield kind, by_row
 
     def reserving(self, pod: PodInfo) -> BoolArray:
         """Return on which rows room is left for other pods."""
@@ -70,7 +91,7 @@ class NominatedRows:
 class NominatedRequests(View):
     """Sums over nominated pods whose priority is at least `priority`."""
 
-    derived = ("pod_count", "pods", "requested")
+    derived = ("kinds", "pod_count", "pods", "requested")
 
     def __init__(self, table: NodeTable, nominator: Nominator, priority: int) -> None:
         super().__init__(table.row_changes, nominator.changes)
@@ -79,6 +100,8 @@ class NominatedRequests(View):
         self._priority = priority
         #: row → its nominated pods
         self.pods: dict[int, list[PodInfo]]
+        #: the same by kind → row → number of pods
+        self.kinds: dict[PodKind, dict[int, int]]
         #: [row]
         self.pod_count: Int64Array
         #: [resource, row]
@@ -91,7 +114,7 @@ class NominatedRequests(View):
     def rebuild(self) -> None:
         """Sum all rows."""
         table = self._table
-        self.pods = {}
+        self.pods, self.kinds = {}, {}
         self.pod_count = np.zeros(table.size, dtype=np.int64)
         self.requested = np.zeros((len(table.resources), table.size), dtype=np.int64)
         for name in self._nominator.node_names():
@@ -111,13 +134,25 @@ class NominatedRequests(View):
             return
         self.pod_count[row] = 0
         self.requested[:, row] = 0
-        pods = self.pods[row] = []
+        for pod in self.pods.pop(row, ()):
+            self._discard(row, kind_of(pod))
+        pods: list[PodInfo] = []
         for pod in self._nominator.pods_on(node_name):
             # A nominated pod that is on its node by now is counted there.
             if pod.priority >= self._priority and pod.uid not in self._table.pods[row]:
                 pod.requests.resolve(self._table.resources)
                 pods.append(pod)
+                by_row = self.kinds.setdefault(kind_of(pod), {})
+                by_row[row] = by_row.get(row, 0) + 1
                 self.pod_count[row] += 1
                 self.requested[pod.requests.numbers, row] += pod.requests.vector
-        if not pods:
-            del self.pods[row]
+        if pods:
+            self.pods[row] = pods
+
+    def _discard(self, row: int, kind: PodKind) -> None:
+        by_row = self.kinds[kind]
+        by_row[row] -= 1
+        if not by_row[row]:
+            del by_row[row]
+        if not by_row:
+            del self.kinds[kind]

@@ -16,8 +16,7 @@ from msgspec import Struct
 
 from kubesched.api.labels import Selector
 from kubesched.cluster.label_sets import LabelSet
-from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.row_counter import RowCounter
+from kubesched.cluster.row_counter import Countable, RowCounter
 from kubesched.cluster.selector_index import SelectorIndex
 from kubesched.errors import require
 
@@ -63,7 +62,7 @@ class PodCounter(RowCounter):
         """The selection."""
         return self.selection
 
-    def counts_pod(self, pod: PodInfo) -> bool:
+    def counts_pod(self, pod: Countable) -> bool:
         """Tell whether a pod is selected."""
         return self.selection.matches(pod.labels)
 

@@ -45,7 +45,7 @@ class RequestRules(Struct, frozen=True):
 class PodInfo:
     """A pod with its signature and its requests."""
 
-    __slots__ = ("labels", "pod", "requests", "signature", "terms", "uid", "volumes")
+    __slots__ = ("labels", "pod", "priority", "requests", "signature", "terms", "uid", "volumes")
 
     def __init__(
         self,
@@ -59,6 +59,8 @@ class PodInfo:
         self.pod = pod
         #: the identity of the pod: a name may be used again, a uid is not
         self.uid = pod.metadata.uid
+        #: 0 if it has none
+        self.priority = pod.spec.priority or 0
         self.signature = signature
         #: namespace and labels, shared by pods with the same
         self.labels = labels
@@ -134,11 +136,6 @@ class PodInfo:
     def full_name(self) -> str:
         """The pod's namespace and name, as messages show it."""
         return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}"
-
-    @property
-    def priority(self) -> int:
-        """The pod's priority; 0 if it has none."""
-        return self.pod.spec.priority or 0
 
 
 class PodCompiler:

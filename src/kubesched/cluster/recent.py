@@ -14,7 +14,8 @@ class Recent(Generic[K, V]):
     """The most recently used entries."""
 
     def __init__(self, limit: int = 4096) -> None:
-        self._limit = limit
+        #: above this number, entries are dropped with the next one that is added
+        self.limit = limit
         self._entries: OrderedDict[K, V] = OrderedDict()
 
     def __len__(self) -> int:
@@ -29,7 +30,7 @@ class Recent(Generic[K, V]):
 
     def __setitem__(self, key: K, value: V) -> None:
         self._entries[key] = value
-        if len(self._entries) > self._limit:
+        while len(self._entries) > self.limit:
             self._entries.popitem(last=False)
 
     def items(self) -> list[tuple[K, V]]:

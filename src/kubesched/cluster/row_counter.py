@@ -8,17 +8,33 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array, grown
 from kubesched.cluster.domains import DomainCounts, Domains
-from kubesched.cluster.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from kubesched.cluster.affinity_terms import PodTerms
+    from kubesched.cluster.label_sets import LabelSet
 
 #: Above this number of rows, an array is faster and worth its memory.
 SPARSE_ROWS = 64
 #: Sums are cached for this many sets of domains.
 MAX_SUMS = 8
+
+
+class Countable(Protocol):
+    """What counters see of a pod."""
+
+    @property
+    def labels(self) -> LabelSet:
+        """Its namespace and labels."""
+
+    @property
+    def terms(self) -> PodTerms:
+        """Its affinity terms."""
 
 
 class RowCounter(ABC):
@@ -39,7 +55,7 @@ class RowCounter(ABC):
         """What is counted; counters of the same count the same pods."""
 
     @abstractmethod
-    def counts_pod(self, pod: PodInfo) -> bool:
+    def counts_pod(self, pod: Countable) -> bool:
         """Tell whether a pod would be counted."""
 
     def add(self, row: int, amount: int) -> None:

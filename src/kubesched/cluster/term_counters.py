@@ -14,8 +14,7 @@ import numpy as np
 from kubesched.cluster.affinity_terms import AffinityTerm, CarriedTerm, PodTerms, Role
 from kubesched.cluster.arrays import Int32Array
 from kubesched.cluster.label_sets import LabelSet
-from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.row_counter import RowCounter
+from kubesched.cluster.row_counter import Countable, RowCounter
 from kubesched.cluster.selector_index import SelectorIndex
 from kubesched.errors import require
 
@@ -36,7 +35,7 @@ class TermCounter(RowCounter):
         """The term."""
         return self.carried
 
-    def counts_pod(self, pod: PodInfo) -> bool:
+    def counts_pod(self, pod: Countable) -> bool:
         """Return whether a pod carries the term."""
         return self.carried in pod.terms.carried
 

@@ -12,7 +12,8 @@ change, although pods on other rows do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Final
 
 import numpy as np
@@ -20,8 +21,9 @@ from msgspec import Struct
 
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.nominated_rows import PodKind
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.row_counter import RowCounter
+from kubesched.cluster.row_counter import Countable, RowCounter
 from kubesched.framework.status import Status
 from kubesched.framework.status_book import StatusBook
 
@@ -86,12 +88,24 @@ class BoundedRows:
         #: of pods nominated to the rows
         self.reserved: Int64Array = np.zeros(shape, dtype=np.int64)
 
+    def among(self, rows: IndexArray) -> BoundedRows:
+        """Return the same of some of the rows."""
+        elements = np.zeros(self._size, dtype=np.intp)
+        elements[self.rows] = np.arange(len(self.rows))
+        elements = elements[rows]
+        found = copy(self)
+        found.rows = rows
+        found.counts, found.reserved = self.counts[:, elements], self.reserved[:, elements]
+        found._most = self._most[:, elements]  # noqa: SLF001 (its own class)
+        found._least = self._least[:, elements]  # noqa: SLF001 (its own class)
+        return found
+
     @property
     def counted(self) -> tuple[object, ...]:
         """What is counted, for each of the bounds."""
         return tuple(None if each is None else each.counted for each in self._counters)
 
-    def counting(self, pod: PodInfo) -> list[int]:
+    def counting(self, pod: Countable) -> list[int]:
         """Return which bounds count a pod."""
         key = id(pod.labels), id(pod.terms)
         found = self._counting.get(key)
@@ -105,16 +119,18 @@ class BoundedRows:
         """Return whether one more pod, on whichever row, may have a row rejected that passes."""
         return not all(self._may_have_more[place] for place in self.counting(pod))
 
-    def reserve(self, nominated: Iterable[tuple[int, Iterable[PodInfo]]]) -> None:
+    def reserve(self, nominated: Iterable[tuple[PodKind, Mapping[int, int]]]) -> None:
         """Count pods that are nominated to rows, in addition to those that are there."""
+        counting = [(kind, by_row) for kind, by_row in nominated if self.counting(kind)]
+        if not counting:
+            return
         elements = np.full(self._size, -1, dtype=np.intp)
         elements[self.rows] = np.arange(len(self.rows))
-        for row, pods in nominated:
-            element = elements.item(row)
-            if element >= 0:
-                for pod in pods:
-                    for place in self.counting(pod):
-                        self.reserved[place, element] += 1
+        for kind, by_row in counting:
+            found = elements[np.fromiter(by_row, dtype=np.intp, count=len(by_row))]
+            pods = np.fromiter(by_row.values(), dtype=np.int64, count=len(by_row))
+            for place in self.counting(kind):
+                self.reserved[place, found[found >= 0]] += pods[found >= 0]
 
     def context(self) -> Int64Array:
         """Return all that other rows have to do with each row: [value, element].
@@ -132,11 +148,14 @@ class BoundedRows:
         return found
 
     def passes(self, counts: Int64Array, elements: IndexArray) -> BoolArray:
-        """Tell whether rows pass with such counts, with and without their nominated pods."""
-        found: BoolArray = np.logical_and.reduce(
-            (self._least[:, elements] <= counts)
-            & (counts + self.reserved[:, elements] <= self._most[:, elements])
-        )
+        """Tell whether rows pass with such counts, with and without their nominated pods.
+
+        There may be several counts for each bounds and element: [bounds, element, …].
+        """
+        shape = *counts.shape[:2], *[1] * (counts.ndim - 2)
+        least = self._least[:, elements].reshape(shape)
+        most = (self._most - self.reserved)[:, elements].reshape(shape)
+        found: BoolArray = np.logical_and.reduce((least <= counts) & (counts <= most))
         return found
 
     def rejections(self, counts: Int64Array) -> Int32Array:

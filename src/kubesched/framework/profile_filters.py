@@ -70,5 +70,5 @@ class ProfileFilters:
                 bounds = plugin.count_bounds(state, pod, nodes)
                 found += numbered(self._book, order, plugin.name, bounds)
         bounded = BoundedRows(self._cluster, rows, found)
-        bounded.reserve(self._cluster.nominated_rows.pods_on(pod))
+        bounded.reserve(self._cluster.nominated_rows.kinds_on(pod))
         return bounded

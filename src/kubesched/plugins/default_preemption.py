@@ -8,7 +8,8 @@ searched on all nodes at once (`group_preemption`).
 from __future__ import annotations
 
 import random
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.config.args import DefaultPreemptionArgs
 from kubesched.config.features import FeatureGates
+from kubesched.framework.attempt_error import AttemptPausedError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.group import GroupInfo, GroupTrial, PodGroupPostFilterResult
@@ -51,6 +53,9 @@ NONE_LEFT = "no candidate node for preemption"
 ALREADY_EVICTING = "not eligible due to a terminating pod on the nominated node."
 
 
+#: How long a search for victims goes on before other tasks get their turn: the first one on a large
+#: cluster looks at hundreds of thousands of pods.
+SLICE_S: Final = 0.01
 #: Key in the cycle state of the candidates that extenders left, or of the error of one.
 NARROWED = "DefaultPreemption/narrowed"
 
@@ -89,6 +94,8 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
         self._search = VictimSearch(cluster, VictimUnits(forest) if self._with_groups else None)
         #: draws the start of the search, so that evictions spread over nodes
         self._rng = random.Random(0)  # noqa: S311 (spreads evictions, needs no secrecy)
+        #: of a search that was paused: the pod, and where it started
+        self._paused: tuple[str, int] | None = None
 
     @classmethod
     def create(cls, context: PluginContext) -> DefaultPreemption:
@@ -126,7 +133,8 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> PostFilterResult:
         """Search for victims and have them evicted, or return why that would not help."""
-        self._attempts.inc()
+        if self._paused is None or self._paused[0] != pod.uid:
+            self._attempts.inc()
         started = self._clock.monotonic()
         chosen = self._evaluate(state, pod, diagnosis)
         if isinstance(chosen, PostFilterResult):
@@ -220,16 +228,34 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
 
     def find(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> Found:
         """Return the candidate nodes, as many as the arguments request."""
-        rows = self._rotated(diagnosis.rows_with(Code.UNSCHEDULABLE))
+        rows = diagnosis.rows_with(Code.UNSCHEDULABLE)
+        first = self._first_of(rows, pod)
+        rows = np.concatenate((rows[first:], rows[:first]))
         share = len(rows) * self._args.min_candidate_nodes_percentage // 100
         enough = min(max(share, self._args.min_candidate_nodes_absolute), len(rows))
-        return self._search.search(self._evaluator.get(), state, pod, rows, enough=enough)
+        search, pause = self._search.search, self._pause_of(state)
+        try:
+            return search(self._evaluator.get(), state, pod, rows, enough=enough, pause=pause)
+        except AttemptPausedError:
+            self._paused = pod.uid, first
+            raise
 
-    def _rotated(self, rows: IndexArray) -> IndexArray:
-        if not len(rows):
-            return rows
-        first = self._rng.randrange(len(rows))
-        return np.concatenate((rows[first:], rows[:first]))
+    def _first_of(self, rows: IndexArray, pod: PodInfo) -> int:
+        """Return where the search starts; one that was paused goes on where it started."""
+        paused, self._paused = self._paused, None
+        if paused is not None and paused[0] == pod.uid and paused[1] < len(rows):
+            return paused[1]
+        return self._rng.randrange(len(rows)) if len(rows) else 0
+
+    def _pause_of(self, state: CycleState) -> Callable[[], None]:
+        """Return what ends an attempt that takes long, if it may be paused."""
+        ends = self._clock.monotonic() + SLICE_S
+
+        def pause() -> None:
+            if state.may_pause and self._clock.monotonic() >= ends:
+                raise AttemptPausedError("the search for victims goes on in the next attempt")
+
+        return pause
 
     def why_not_eligible(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
         """Return why a pod is not eligible to preempt, "" if it is."""

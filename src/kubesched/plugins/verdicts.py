@@ -5,8 +5,7 @@ Costs are columns, so the cheapest of hundreds of candidates is found with a few
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,8 +18,8 @@ from kubesched.cluster.incremental import LazyRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.count_bounds import BoundedRows
 from kubesched.framework.status import Status
+from kubesched.plugins.lower_pods import start_of
 
-NEVER_STARTED = 2**62
 #: Number of cost criteria.
 COSTS = 5
 
@@ -46,23 +45,39 @@ class Candidate(Struct, frozen=True, eq=True):
             highest,
             sum(each.priority + 2**31 for each in victims),
             len(victims),
-            -min(_start(each) for each in victims if each.priority == highest),
+            -min(
+                start_of(each.pod.status.start_time) for each in victims if each.priority == highest
+            ),
         )
 
 
-def _start(pod: PodInfo) -> int:
-    """Return when a pod started, in microseconds; later than all others if it has not."""
-    text = pod.pod.status.start_time
-    if not text:
-        return NEVER_STARTED
-    try:
-        started = datetime.fromisoformat(text)
-    except ValueError:
-        return NEVER_STARTED
-    return int(started.timestamp() * 1e6)
-
-
 Verdict: TypeAlias = Candidate | Status
+
+
+class Judged(Struct, frozen=True, eq=False):
+    """Verdicts of some rows: all of them candidates, or none."""
+
+    rows: IndexArray
+    verdicts: Sequence[Verdict]
+    #: of candidates: [criterion, element]
+    costs: Int64Array | None = None
+
+    @classmethod
+    def refused(cls, rows: IndexArray, status: Status) -> Judged:
+        """Return that no row is a candidate, for the same reason."""
+        return cls(rows, [status] * len(rows))
+
+    @classmethod
+    def one(cls, row: int, verdict: Verdict) -> Judged:
+        """Return the verdict of one row."""
+        rows = np.array([row], dtype=np.intp)
+        if isinstance(verdict, Status):
+            return cls.refused(rows, verdict)
+        return cls(rows, [verdict], np.array([verdict.cost], dtype=np.int64).T)
+
+
+#: Computes the verdicts of some rows, a few at a time.
+LookAt: TypeAlias = Callable[[IndexArray], Iterable[Judged]]
 
 
 class CachedVerdicts(LazyRows):
@@ -74,7 +89,7 @@ class CachedVerdicts(LazyRows):
         self._cluster = None if by_row else cluster
         super().__init__(table, table.row_changes, table.version_changes, cluster.nominator.changes)
         #: computes verdicts; set by each search
-        self.look_at: Callable[[IndexArray], Iterable[tuple[int, Verdict]]]
+        self.look_at: LookAt
         #: [criterion, row], where the verdict is a candidate
         self._costs: Int64Array
         self._is_candidate: BoolArray
@@ -88,9 +103,7 @@ class CachedVerdicts(LazyRows):
         """Return unknown verdicts for so many rows."""
         return np.full(size, None, dtype=np.object_)
 
-    def begin(
-        self, look_at: Callable[[IndexArray], Iterable[tuple[int, Verdict]]], afresh: list[int]
-    ) -> None:
+    def begin(self, look_at: LookAt, afresh: list[int]) -> None:
         """Begin a search that computes missing verdicts, and those of some rows `afresh`."""
         self.look_at = look_at
         self.refresh()
@@ -112,11 +125,15 @@ class CachedVerdicts(LazyRows):
 
     def compute(self, rows: IndexArray) -> None:
         """Search for victims on some rows."""
-        for row, verdict in self.look_at(rows):
-            self.values[row] = verdict
-            self._is_candidate[row] = isinstance(verdict, Candidate)
-            if isinstance(verdict, Candidate):
-                self._costs[:, row] = verdict.cost
+        for judged in self.look_at(rows):
+            # Faster than a list, of which each element is asked whether it is an array.
+            verdicts = np.fromiter(judged.verdicts, dtype=np.object_, count=len(judged.rows))
+            self.values[judged.rows] = verdicts
+            self._is_candidate[judged.rows] = judged.costs is not None
+            if judged.costs is not None:
+                self._costs[:, judged.rows] = judged.costs
+            # The search may be paused after any of them.
+            self.known[judged.rows] = True
 
     def candidates_among(self, rows: IndexArray) -> IndexArray:
         """Return those of `rows` that are candidates."""

@@ -10,8 +10,7 @@ their fate, two of them for pods that are alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -20,22 +19,24 @@ from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Arr
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import SupposedRows
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.preemptable import PreemptableRequests
 from kubesched.cluster.transaction import Transaction
 from kubesched.framework.count_bounds import BoundedRows
 from kubesched.framework.plan import SignaturePlan
 from kubesched.framework.status_book import StatusBook
-from kubesched.plugins.lower_pods import PodsInOrder
+from kubesched.plugins.lower_pods import PodsByRow
 
 
 class Trial(Protocol):
     """Hypothetical rows without some pods; an *element* is the index of a row among them."""
 
-    def evict(self, pods: Sequence[PodsInOrder]) -> Int32Array:
+    def evict(self, pods: PodsByRow) -> Int32Array:
         """Remove pods from each row; return the number of each row's rejection then, 0 for none."""
 
-    def reprieve(self, orders: Mapping[int, PodsInOrder]) -> Iterator[list[PodInfo]]:
-        """Let the pods of some rows come back in turn; return those of each row that cannot."""
+    def reprieve(self, elements: IndexArray, turns: IndexArray | None) -> BoolArray:
+        """Let the pods of some rows come back in turn; return which cannot: [element, place].
+
+        `turns` are their places, [element, turn], if these are not the order.
+        """
 
 
 class SumsTrial:
@@ -48,7 +49,6 @@ class SumsTrial:
         pod: PodInfo,
         bounded: BoundedRows,
         *,
-        lower: PreemptableRequests,
         kinds: Sequence[PodInfo],
         book: StatusBook,
     ) -> None:
@@ -61,88 +61,84 @@ class SumsTrial:
         rows = bounded.rows
         # The requests of nominated pods count; a pod that fits beside them fits without them, too.
         requested, pod_count = cluster.nominated_rows.reserved_on(rows, pod)
-        requested += table.requested[:, rows] - lower.requested[:, rows]
-        pod_count += table.pod_count[rows] - lower.pod_count[rows]
-        #: [amount, element], without the pods of lower priority: requests, number of pods, counts
+        requested += table.requested[:, rows]
+        pod_count += table.pod_count[rows]
+        #: [amount, element]: requests, number of pods, counts
         self._amounts = np.concatenate((requested, pod_count[np.newaxis], bounded.counts))
 
-    def evict(self, pods: Sequence[PodsInOrder]) -> Int32Array:
-        """Run the filters on all rows."""
+    def evict(self, pods: PodsByRow) -> Int32Array:
+        """Subtract their amounts, and run the filters on all rows."""
+        self._pods = pods
+        #: of each pod: [amount, element, place]
+        self._of_pods = self._amounts_of(pods)
+        self._amounts -= self._of_pods.sum(axis=2)
         bounded, counts = self._bounded, self._amounts[self._resources + 1 :]
         by_row = self._rejections(self._amounts, np.arange(len(bounded.rows)))
-        if not len(counts) or not pods:
+        if not len(counts):
             return by_row
-        counts -= self._amounts_of(pods)[self._resources + 1 :].sum(axis=2)
         beside = self._book.first(by_row, bounded.rejections(counts + bounded.reserved))
         return np.where(beside > 0, beside, bounded.rejections(counts))
 
-    def reprieve(self, orders: Mapping[int, PodsInOrder]) -> Iterator[list[PodInfo]]:
+    def reprieve(self, elements: IndexArray, turns: IndexArray | None) -> BoolArray:
         """Add the amounts of pods in as few steps as possible."""
-        if not orders:
-            return
-        elements = np.fromiter(orders, dtype=np.intp, count=len(orders))
-        lengths = np.array([len(order.pods) for order in orders.values()], dtype=np.intp)
-        pods, amounts = self._amounts_of(orders.values()), self._amounts[:, elements]
-        stays_out = np.zeros(pods.shape[1:], dtype=np.bool_)
-        turns, turn = np.arange(pods.shape[2]), np.zeros(len(elements), dtype=np.intp)
-        left = np.arange(len(elements))
+        there, pods = self._pods.there[elements], self._of_pods[:, elements]
+        if turns is None:
+            return self._stay_out(pods, there, elements)
+        # Each row's pods come first in any order of theirs, so the same turns are taken.
+        in_turn = np.take_along_axis(pods, turns[np.newaxis], axis=2)
+        out = np.zeros_like(there)
+        np.put_along_axis(out, turns, self._stay_out(in_turn, there, elements), axis=1)
+        return out
+
+    def _stay_out(self, pods: Int64Array, there: BoolArray, elements: IndexArray) -> BoolArray:
+        """Return which pods cannot come back, [element, turn], given their amounts."""
+        #: of the pods before each turn, and of all
+        sums = np.zeros((*pods.shape[:2], pods.shape[2] + 1), dtype=np.int64)
+        np.cumsum(pods, axis=2, out=sums[:, :, 1:])
+        amounts, stays_out = self._amounts[:, elements], np.zeros_like(there)
+        lengths, turn = np.count_nonzero(there, axis=1), np.zeros(len(elements), dtype=np.intp)
+        left = np.flatnonzero(lengths)
         while len(left):
-            until = lengths[left, np.newaxis]
-            waits = (turns >= turn[left, np.newaxis]) & (turns < until)
-            each = np.where(waits, pods[:, left], 0)
-            before = amounts[:, left, np.newaxis]
-            in_turn, alone = self._fits(
-                before + each.cumsum(axis=2), before + each, waits, elements[left]
-            )
-            stop = _first(waits & ~in_turn, until)
-            back = _first(waits & alone, until)
-            blocked = stop == turn[left, np.newaxis]
-            taken = waits & np.where(blocked, turns == back, turns < stop)
-            amounts[:, left] += (each * taken).sum(axis=2)
-            stays_out[left] |= waits & np.where(blocked, turns < back, turns == stop)
-            turn[left] = np.where(blocked, back, stop)[:, 0] + 1
-            left = left[turn[left] < lengths[left]]
-        for order, out in zip(orders.values(), stays_out, strict=True):
-            yield [order.pods[place] for place in np.flatnonzero(out).tolist()]
+            turns, waits = _waiting(turn[left], lengths[left])
+            without = (amounts[:, left] - sums[:, left, turn[left]])[:, :, np.newaxis]
+            in_turn = sums[:, left, turns[0] + 1 : turns[-1] + 2] + without
+            stop = _first(waits & ~self._fits(in_turn, elements[left]), turns, lengths[left])
+            amounts[:, left] = without[:, :, 0] + sums[:, left, stop]
+            turn[left] = stop
+            left = left[stop < lengths[left]]
+            if len(left):
+                turns, waits = _waiting(turn[left], lengths[left])
+                shown = slice(turns[0], turns[-1] + 1)
+                alone = pods[:, left, shown] + amounts[:, left, np.newaxis]
+                back = _first(waits & self._fits(alone, elements[left]), turns, lengths[left])
+                stays_out[left, shown] |= waits & (turns < back[:, np.newaxis])
+                turn[left] = back
+                left = left[back < lengths[left]]
+        return stays_out
 
-    def _amounts_of(self, orders: Collection[PodsInOrder]) -> Int64Array:
-        """Return the amounts of pods: [amount, row, turn]."""
-        lengths = np.array([len(order.pods) for order in orders], dtype=np.intp)
-        kinds, of_pods = np.unique(
-            np.array(list(chain.from_iterable(order.kinds for order in orders)), dtype=np.intp),
-            return_inverse=True,
-        )
-        amounts = np.zeros((len(self._amounts), len(kinds) + 1), dtype=np.int64)
-        for place, kind in enumerate(kinds.tolist()):
-            amounts[:, place] = self._amounts_of_pod(self._kinds[kind])
-        # After the last pod of a row there are none.
-        places = np.full((len(lengths), lengths.max()), len(kinds), dtype=np.intp)
-        places[np.arange(places.shape[1]) < lengths[:, np.newaxis]] = of_pods
-        return amounts[:, places]
+    def _amounts_of(self, pods: PodsByRow) -> Int64Array:
+        """Return the amounts of pods: [amount, element, place]."""
+        amounts = np.zeros((len(self._amounts), len(self._kinds) + 1), dtype=np.int64)
+        present = np.zeros(len(self._kinds), dtype=np.bool_)
+        present[pods.kinds[pods.there]] = True
+        for kind in np.flatnonzero(present).tolist():
+            pod = self._kinds[kind]
+            pod.requests.resolve(self._table.resources)
+            amounts[pod.requests.numbers, kind] = pod.requests.vector
+            amounts[self._resources, kind] = 1
+            for place in self._bounded.counting(pod):
+                amounts[self._resources + 1 + place, kind] = 1
+        return amounts[:, pods.kinds]
 
-    def _amounts_of_pod(self, pod: PodInfo) -> Int64Array:
-        amounts = np.zeros(len(self._amounts), dtype=np.int64)
-        pod.requests.resolve(self._table.resources)
-        amounts[pod.requests.numbers] = pod.requests.vector
-        amounts[self._resources] = 1
-        for place in self._bounded.counting(pod):
-            amounts[self._resources + 1 + place] = 1
-        return amounts
-
-    def _fits(
-        self, in_turn: Int64Array, alone: Int64Array, waits: BoolArray, elements: IndexArray
-    ) -> tuple[BoolArray, BoolArray]:
-        """Tell where the preemptor fits, with amounts [amount, element, turn]."""
-        of_waiting, _ = np.nonzero(waits)
-        amounts = np.concatenate((in_turn[:, waits], alone[:, waits]), axis=1)
-        asked = np.tile(elements[of_waiting], 2)
-        fits = self._rejections(amounts, asked) == 0
+    def _fits(self, amounts: Int64Array, elements: IndexArray) -> BoolArray:
+        """Tell where the preemptor fits, [element, turn], with amounts [amount, element, turn]."""
+        asked = np.repeat(elements, amounts.shape[2])
+        rejections = self._rejections(amounts.reshape(len(amounts), -1), asked)
+        fits: BoolArray = (rejections == 0).reshape(amounts.shape[1:])
         counts = amounts[self._resources + 1 :]
         if len(counts):
-            fits &= self._bounded.passes(counts, asked)
-        found = np.zeros((2, *waits.shape), dtype=np.bool_)
-        found[:, waits] = fits.reshape(2, -1)
-        return found[0], found[1]
+            fits &= self._bounded.passes(counts, elements)
+        return fits
 
     def _rejections(self, amounts: Int64Array, elements: IndexArray) -> Int32Array:
         """Run row-local filters on rows with such amounts."""
@@ -156,10 +152,16 @@ class SumsTrial:
         return self._plan.rejections_of(nodes)
 
 
-def _first(found: BoolArray, otherwise: IndexArray) -> IndexArray:
+def _waiting(turn: IndexArray, lengths: IndexArray) -> tuple[IndexArray, BoolArray]:
+    """Return the turns from the first one of any row on, and which rows have them to come."""
+    turns = np.arange(turn.min(), lengths.max())
+    return turns, (turns >= turn[:, np.newaxis]) & (turns < lengths[:, np.newaxis])
+
+
+def _first(found: BoolArray, turns: IndexArray, otherwise: IndexArray) -> IndexArray:
     """Return the first turn of each row that is found."""
-    places: IndexArray = found.argmax(axis=1)[:, np.newaxis]
-    return np.where(np.take_along_axis(found, places, axis=1), places, otherwise)
+    places: IndexArray = found.argmax(axis=1)
+    return np.where(found[np.arange(len(places)), places], turns[places], otherwise)
 
 
 class TransactionTrial:
@@ -170,16 +172,19 @@ class TransactionTrial:
         self._node_name = node_name
         self._rejection = rejection
 
-    def evict(self, pods: Sequence[PodsInOrder]) -> Int32Array:
+    def evict(self, pods: PodsByRow) -> Int32Array:
         """Remove the pods of the row."""
-        for pod in pods[0].pods:
+        (self._pods,) = pods.pods
+        for pod in self._pods:
             self._tx.evict(pod)
         return np.array([self._rejection()], dtype=np.int32)
 
-    def reprieve(self, orders: Mapping[int, PodsInOrder]) -> Iterator[list[PodInfo]]:
+    def reprieve(self, elements: IndexArray, turns: IndexArray | None) -> BoolArray:
         """Put each pod back, and remove it again if it has to stay a victim."""
-        for order in orders.values():
-            yield [pod for pod in order.pods if not self._can_come_back(pod)]
+        out = np.zeros((len(elements), len(self._pods)), dtype=np.bool_)
+        for place in range(len(self._pods)) if turns is None else turns[0].tolist():
+            out[0, place] = not self._can_come_back(self._pods[place])
+        return out
 
     def _can_come_back(self, pod: PodInfo) -> bool:
         self._tx.reprieve(pod, self._node_name)

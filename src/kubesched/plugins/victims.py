@@ -18,8 +18,7 @@ other nodes (`victim_units`).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
-from itertools import chain
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -27,7 +26,6 @@ from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import NO_VOLUMES
-from kubesched.cluster.preemptable import PreemptableRequests
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.transaction import Transaction
 from kubesched.framework.attempt_error import AttemptError
@@ -35,24 +33,32 @@ from kubesched.framework.count_bounds import BoundedRows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.status import error, unresolvable
-from kubesched.plugins.lower_pods import LowerPods, importance
+from kubesched.plugins.lost_pods import harm_of, judged
+from kubesched.plugins.lower_pods import LowerPods
 from kubesched.plugins.verdicts import (
     BoundedVerdicts,
     CachedVerdicts,
     Candidate,
     Found,
+    Judged,
     Verdict,
     Verdicts,
 )
 from kubesched.plugins.victim_trials import SumsTrial, TransactionTrial, Trial
 from kubesched.plugins.victim_units import VictimUnit, VictimUnits
 
-#: Rows with their verdicts.
-Evaluated: TypeAlias = Iterator[tuple[int, Verdict]]
+#: Verdicts, of some rows at a time.
+Evaluated: TypeAlias = Iterator[Judged]
 
 Cached = TypeVar("Cached", bound=CachedVerdicts)
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
+#: How many rows are evaluated together at most: then their arrays fit into the processor's caches,
+#: and the search may be paused.
+TOGETHER: Final = 256
+#: How many verdicts are cached, each up to 200 bytes; but those for as many kinds of pods at least.
+MOST_VERDICTS: Final = 1 << 18
+FEWEST_ALIKE: Final = 16
 
 
 class VictimSearch:
@@ -63,9 +69,9 @@ class VictimSearch:
         self._cluster = cluster
         self._units = units
         #: by priority
-        self._preemptable_below: Recent[int, _Lower] = Recent(limit=16)
+        self._lower_pods: Recent[int, LowerPods] = Recent(limit=16)
         #: of pods that are alike
-        self._verdicts: Recent[Hashable, CachedVerdicts] = Recent(limit=16)
+        self._verdicts: Recent[Hashable, CachedVerdicts] = Recent()
 
     def search(
         self,
@@ -75,34 +81,40 @@ class VictimSearch:
         rows: IndexArray,
         *,
         enough: int,
+        pause: Callable[[], None] = lambda: None,
     ) -> Found:
-        """Evaluate `rows` in order, until there are enough candidates, one without violations."""
-        search = _Search(self._cluster, evaluator, state, pod, self._preemptable(pod.priority))
+        """Evaluate `rows` in order, until there are enough candidates, one without violations.
+
+        Where what was found so far stays cached, `pause` is called now and then, and may raise.
+        """
+        search = _Search(self._cluster, evaluator, state, pod, self._lower(pod.priority))
         if self._units is not None and self._units.any_grouped:
             search.units = self._units
+        else:
+            # Rows with pods of groups are evaluated again in each search.
+            search.pause = pause
         # Resources reserved by the pod's own nomination are free for it.
         own_row = self._row_reserved_for(pod)
         verdicts, by_requests = self._verdicts_for(pod, search, own_row)
         looked_at = candidates = rows[:0]
-        for batch in _batches(rows, enough):
-            verdicts.ensure(batch)
-            looked_at = rows[: len(looked_at) + len(batch)]
-            candidates = verdicts.candidates_among(looked_at)
-            if len(candidates) >= enough and verdicts.any_harmless(candidates):
-                break
-        # Verdicts of rows with pods of groups depend on other nodes.
-        for each in verdicts, by_requests:
-            each.known[[*own_row, *search.grouped_rows]] = False
+        try:
+            for batch in _batches(rows, enough):
+                verdicts.ensure(batch)
+                looked_at = rows[: len(looked_at) + len(batch)]
+                candidates = verdicts.candidates_among(looked_at)
+                if len(candidates) >= enough and verdicts.any_harmless(candidates):
+                    break
+        finally:
+            # Verdicts of rows with pods of groups depend on other nodes.
+            for each in verdicts, by_requests:
+                each.known[[*own_row, *search.grouped_rows]] = False
         return Found(verdicts, looked_at)
 
-    def _preemptable(self, priority: int) -> _Lower:
-        lower = self._preemptable_below.get(priority)
+    def _lower(self, priority: int) -> LowerPods:
+        lower = self._lower_pods.get(priority)
         if lower is None:
-            table = self._cluster.table
-            lower = _Lower(PreemptableRequests(table, priority), LowerPods(table, priority))
-            self._preemptable_below[priority] = lower
-        lower.requests.refresh()
-        lower.pods.refresh()
+            lower = self._lower_pods[priority] = LowerPods(self._cluster.table, priority)
+        lower.refresh()
         return lower
 
     def _verdicts_for(
@@ -139,6 +151,8 @@ class VictimSearch:
         key = of, made_of, by_row
         verdicts = self._verdicts.get(key)
         if not isinstance(verdicts, made_of):
+            rows = max(self._cluster.table.size, 1)
+            self._verdicts.limit = max(MOST_VERDICTS // rows, FEWEST_ALIKE)
             verdicts = self._verdicts[key] = made_of(self._cluster, by_row=by_row)
         return verdicts
 
@@ -153,13 +167,6 @@ def _batches(rows: IndexArray, size: int) -> Iterator[IndexArray]:
         yield rows[first : first + max(size, 1)]
 
 
-class _Lower(NamedTuple):
-    """The pods below a priority."""
-
-    requests: PreemptableRequests
-    pods: LowerPods
-
-
 class _Search:
     """One search for one pod."""
 
@@ -169,7 +176,7 @@ class _Search:
         evaluator: Evaluator,
         state: CycleState,
         pod: PodInfo,
-        lower: _Lower,
+        lower: LowerPods,
     ) -> None:
         self._cluster = cluster
         self._table = cluster.table
@@ -181,6 +188,10 @@ class _Search:
         self.units: VictimUnits | None = None
         #: the evaluated rows with such pods
         self.grouped_rows: list[int] = []
+        #: called between rows that are evaluated together
+        self.pause: Callable[[], None] = lambda: None
+        #: of the rows that were asked about last
+        self._bounded: BoundedRows
 
     @property
     def is_arithmetic(self) -> bool:
@@ -195,8 +206,9 @@ class _Search:
         return self.is_arithmetic and self._evaluator.filters.is_row_local(self._state)
 
     def bounds(self, rows: IndexArray) -> BoundedRows:
-        """Return the bounds on the counts of some rows."""
-        return self._evaluator.filters.bounded(self._state, self._pod, rows)
+        """Return the bounds on the counts of some rows, of which `within_bounds` evaluates some."""
+        self._bounded = self._evaluator.filters.bounded(self._state, self._pod, rows)
+        return self._bounded
 
     def without_members(self, rows: IndexArray) -> IndexArray:
         """Return those of `rows` that have no pods of groups."""
@@ -206,13 +218,21 @@ class _Search:
 
     def by_requests(self, rows: IndexArray) -> Evaluated:
         """Evaluate rows together, by row-local filters."""
-        rows = yield from self._without_victims(rows)
-        yield from self._try_together(rows, BoundedRows(self._cluster, rows, ()))
+        for part in self._parts(rows):
+            left = yield from self._without_victims(part)
+            yield from self._try_together(BoundedRows(self._cluster, left, ()))
 
     def within_bounds(self, rows: IndexArray) -> Evaluated:
         """Evaluate rows together, by row-local filters and bounds on counts."""
-        rows = yield from self._without_victims(rows)
-        yield from self._try_together(rows, self.bounds(rows))
+        for part in self._parts(rows):
+            left = yield from self._without_victims(part)
+            yield from self._try_together(self._bounded.among(left))
+
+    def _parts(self, rows: IndexArray) -> Iterator[IndexArray]:
+        for number, part in enumerate(_batches(rows, TOGETHER)):
+            if number:
+                self.pause()
+            yield part
 
     def one_by_one(self, rows: IndexArray) -> Evaluated:
         """Evaluate each row in a transaction of its own."""
@@ -224,12 +244,10 @@ class _Search:
                     found = list(self._try(rows[element : element + 1], trial))
                 except AttemptError as failed:
                     # Other nodes may still be candidates.
-                    found = [(row, failed.status)]
+                    found = [Judged.one(row, failed.status)]
             yield from found
 
-    def _without_victims(
-        self, rows: IndexArray
-    ) -> Generator[tuple[int, Verdict], None, IndexArray]:
+    def _without_victims(self, rows: IndexArray) -> Generator[Judged, None, IndexArray]:
         """Evaluate rows with pods of groups, and without pods of lower priority; return others."""
         if self.units is not None:
             grouped = [row for row in rows.tolist() if self._has_members(row)]
@@ -237,24 +255,24 @@ class _Search:
             for row in grouped:
                 with self._cluster.transaction() as tx:
                     verdict = self._try_units(row, self.units, tx)
-                yield row, verdict
+                yield Judged.one(row, verdict)
             rows = rows[~np.isin(rows, grouped)]
-        has_victims = self._lower.requests.pod_count[rows] > 0
-        yield from ((row, NO_VICTIMS) for row in rows[~has_victims].tolist())
+        has_victims = self._lower.are_on(rows)
+        yield Judged.refused(rows[~has_victims], NO_VICTIMS)
         return rows[has_victims]
 
-    def _try_together(self, rows: IndexArray, bounded: BoundedRows) -> Evaluated:
+    def _try_together(self, bounded: BoundedRows) -> Evaluated:
         plan = self._evaluator.plans.plan(self._pod.signature.row_signature)
         trial = SumsTrial(
             self._cluster,
             plan,
             self._pod,
             bounded,
-            lower=self._lower.requests,
-            kinds=self._lower.pods.kinds,
+            kinds=self._lower.kinds,
             book=self._evaluator.book,
         )
-        yield from self._try(rows, trial)
+        if len(bounded.rows):
+            yield from self._try(bounded.rows, trial)
 
     def _rejection_on(self, row: int) -> Callable[[], int]:
         def number() -> int:
@@ -264,20 +282,19 @@ class _Search:
 
     def _try(self, rows: IndexArray, trial: Trial) -> Evaluated:
         """Remove all pods of lower priority; where the pod fits, reprieve them in turn."""
-        preemptable = self._lower.pods.of(rows)
-        rejections = trial.evict(preemptable)
-        for row, number in zip(rows.tolist(), rejections.tolist(), strict=True):
-            if number:
-                yield row, self._evaluator.book.statuses[number]
-        fitting = np.flatnonzero(rejections == 0).tolist()
-        splits = {each: self._cluster.budgets.split(preemptable[each].pods) for each in fitting}
-        orders = {
-            each: preemptable[each].rearranged(chain(*split)) if split[0] else preemptable[each]
-            for each, split in splits.items()
-        }
-        for element, lost in zip(fitting, trial.reprieve(orders), strict=True):
-            row = rows.item(element)
-            yield row, self._verdict(row, lost, splits[element][0])
+        pods = self._lower.of(rows)
+        numbers = trial.evict(pods)
+        for number in np.unique(numbers[numbers > 0]).tolist():
+            yield Judged.refused(rows[numbers == number], self._evaluator.book.statuses[number])
+        fitting = np.flatnonzero(numbers == 0)
+        if not len(fitting):
+            return
+        rows, pods = rows[fitting], pods.among(fitting)
+        harm = harm_of(self._cluster.budgets, pods)
+        lost = trial.reprieve(fitting, None if harm is None else harm.turns)
+        yield judged(rows, pods, lost, harm)
+        for row in rows[~lost.any(axis=1)].tolist():
+            yield Judged.one(row, self._without_loss(row))
 
     # --- pods of groups -----------------------------------------------------------------------
 
@@ -309,19 +326,15 @@ class _Search:
                 lost.append(each)
                 violations += overdrawing
         if not lost:
-            return self._verdict(row, [], [])
+            return self._without_loss(row)
         lost.sort(key=lambda unit: unit.importance)
         victims = tuple(pod for unit in lost for pod in unit.pods)
         return Candidate(row, victims, violations)
 
-    def _verdict(self, row: int, lost: list[PodInfo], overdrawing: list[PodInfo]) -> Verdict:
-        if not lost:
-            # It fits without evictions, although the filters had rejected the node.
-            name = self._table.name_at(row)
-            return error(f'expected at least one victim pod on node "{name}"')
-        uids = {each.uid for each in overdrawing}
-        violations = sum(victim.uid in uids for victim in lost)
-        return Candidate(row, tuple(sorted(lost, key=importance)), violations)
+    def _without_loss(self, row: int) -> Verdict:
+        """Return the verdict of a row where the pod fits although the filters had rejected it."""
+        name = self._table.name_at(row)
+        return error(f'expected at least one victim pod on node "{name}"')
 
 
 # --- units --------------------------------------------------------------------------------------

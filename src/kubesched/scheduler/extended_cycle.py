@@ -145,6 +145,8 @@ class ExtendedCycle:
         self, framework: Framework, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> Decision:
         """Have extenders filter the candidates before PostFilter preempts."""
+        # Another attempt would ask the extenders again.
+        state.may_pause = False
         plugin = framework.plugins.instances.get(DefaultPreemption.name)
         if (
             self._extenders.has_preemptors

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from kubesched.cluster.domains import Domains
 from kubesched.cluster.node_table import NodeTable
-from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.row_counter import MAX_SUMS, SPARSE_ROWS, RowCounter
+from kubesched.cluster.row_counter import MAX_SUMS, SPARSE_ROWS, Countable, RowCounter
 from tests.support.objects import node
 from tests.support.scheduling import cluster_of
 
@@ -22,7 +21,7 @@ class Tally(RowCounter):
 
     counted = None
 
-    def counts_pod(self, pod: PodInfo) -> bool:
+    def counts_pod(self, pod: Countable) -> bool:
         return False
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from kubesched.api import names
 from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.nominated_rows import kind_of
 from kubesched.cluster.pod_counters import Selection
 from kubesched.framework.count_bounds import UNLIMITED, BoundedRows, CountBounds, numbered
 from kubesched.framework.cycle_state import CycleState
@@ -75,7 +76,8 @@ def test_rows_that_pass_with_any_of_their_pods_never_reject(lab: Lab) -> None:
 
 def test_nominated_pods_count_beside_those_that_are_there(lab: Lab) -> None:
     bounded = of_web(lab, most=[1, 2, 1])
-    bounded.reserve([(0, [lab.pending(pod("n", labels=WEB))]), (2, [lab.pending(pod("m"))])])
+    web, other = kind_of(lab.pending(pod("n", labels=WEB))), kind_of(lab.pending(pod("m")))
+    bounded.reserve([(web, {0: 1}), (other, {2: 1})])
 
     assert bounded.reserved.tolist() == [[1, 0, 0], [1, 0, 0]]
     assert bounded.never_reject().tolist() == [0, 1, 1]

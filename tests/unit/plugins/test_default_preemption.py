@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
+from kubesched.api import names as api_names
 from kubesched.api.core import Node, Pod, PodCondition
 from kubesched.config.args import DefaultPreemptionArgs
+from kubesched.framework.attempt_error import AttemptPausedError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.status import Code, Status, unresolvable, unschedulable
+from kubesched.plugins import default_preemption, victims
 from kubesched.plugins.default_preemption import DefaultPreemption
 from tests.support.evaluating import feasible_rows
-from tests.support.objects import node, pod
+from tests.support.objects import must, node, pod, pod_term
 from tests.support.scheduling import Lab
 
 from .test_victims import budget, placed
 
+HOST = api_names.LABEL_HOSTNAME
 GONE_SOON = "2026-01-01T01:00:00Z"
+
+
+def plugin_of(lab: Lab) -> DefaultPreemption:
+    plugin = lab.framework.plugins.instances["DefaultPreemption"]
+    assert isinstance(plugin, DefaultPreemption)
+    return plugin
 
 
 def preempt(lab: Lab, preemptor: Pod) -> PostFilterResult:
@@ -53,6 +65,46 @@ def terminating(
 # --- success ----------------------------------------------------------------------------------
 
 
+def attempts_of(lab: Lab, preemptor: Pod, *, nodes: int) -> list[PostFilterResult | None]:
+    """The results of attempts that may be paused; None where one was."""
+    info, results = lab.pending(preemptor), list[PostFilterResult | None]()
+    while not results or results[-1] is None:
+        assert len(results) <= nodes, "each attempt gets on"
+        state = CycleState()
+        state.may_pause = True
+        diagnosis = feasible_rows(lab.framework.evaluator, state, info)
+        assert isinstance(diagnosis, Diagnosis)
+        try:
+            results.append(lab.framework.post_filter(state, info, diagnosis))
+        except AttemptPausedError:
+            results.append(None)
+    return results
+
+
+@pytest.mark.parametrize("relation", [{}, {"away_from": must(pod_term(HOST, app="web"))}])
+def test_a_search_that_is_paused_finds_what_it_would_have_found_at_once(
+    relation: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"n{number}" for number in range(7)]
+    objects: list[Node | Pod] = [
+        *(node(name, cpu="2", labels={HOST: name}) for name in names),
+        *(placed(f"{on}-web", on=on, priority=1, app="web") for on in names),
+        *(placed(f"{on}-other", on=on, priority=1, app="other") for on in names),
+    ]
+    at_once, paused = Lab(*objects), Lab(*objects)
+    asking = [pod(f"p{number}", cpu="1", priority=5, **relation) for number in range(3)]
+    expected = [preempt(at_once, each) for each in asking]
+    counter = plugin_of(paused)._metrics.preemption_attempts
+    before = counter.value
+    monkeypatch.setattr(victims, "TOGETHER", 2)
+    monkeypatch.setattr(default_preemption, "SLICE_S", 0.0)
+    attempts = [attempts_of(paused, each, nodes=len(names)) for each in asking]
+
+    assert attempts == [[None] * 3 + [expected[0]], [expected[1]], [expected[2]]]
+    assert paused.evictor.evicted == at_once.evictor.evicted
+    assert counter.value - before == len(asking), "an attempt that is paused counts once"
+
+
 def test_the_pod_is_nominated_and_the_victims_are_evicted() -> None:
     lab = Lab(
         node("n1", cpu="2"), placed("a", priority=1, minute=1), placed("b", priority=1, minute=2)
@@ -66,9 +118,7 @@ def test_the_pod_is_nominated_and_the_victims_are_evicted() -> None:
 
 def test_the_search_for_victims_is_timed_by_its_result() -> None:
     lab = Lab(node("n1", cpu="1"), placed("a"))
-    plugin = lab.framework.plugins.instances["DefaultPreemption"]
-    assert isinstance(plugin, DefaultPreemption)
-    family = plugin._metrics.preemption_evaluation_duration
+    family = plugin_of(lab)._metrics.preemption_evaluation_duration
 
     def counts() -> list[int]:
         codes = (Code.SUCCESS, Code.UNSCHEDULABLE)
