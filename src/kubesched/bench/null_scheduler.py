@@ -2,7 +2,8 @@
 
     python -m kubesched.bench.null_scheduler --kubeconfig FILE [--events] [--no-watch]
 
-    pods without a node ──> queue ──> workers: PATCH claims, POST binding, an event if asked for
+    pods without a node ──> queue ──> workers: evict pods of lower priority from the next node,
+                                               PATCH claims, POST binding, an event if asked for
 
 The nodes are listed before the pods, so that a target is only a lookup. What remains is the cost of
 a binding in the API server and of a request in our client.
@@ -14,15 +15,15 @@ import argparse
 import asyncio
 import itertools
 import logging
-import uuid
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from kubesched.bench import programs
 from kubesched.bench.null_claims import NullClaims
+from kubesched.bench.null_events import event_of
+from kubesched.bench.null_evictions import NullEvictions
 from kubesched.bench.pod_tracker import SeenMeta, SeenPod
 from kubesched.client import kubeconfig
 from kubesched.client.access import ClusterAccess
@@ -107,32 +108,6 @@ def binding_of(pod: SeenPod, node_name: str) -> bytes:
     )
 
 
-def event_of(pod: SeenPod, node_name: str) -> bytes:
-    """The event that a scheduler records when it has bound a pod."""
-    meta = pod.metadata
-    return msgspec.json.encode(
-        {
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"name": f"{meta.name}.{uuid.uuid4().hex}", "namespace": meta.namespace},
-            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "type": "Normal",
-            "reason": "Scheduled",
-            "action": "Binding",
-            "note": f"Successfully assigned {meta.namespace}/{meta.name} to {node_name}",
-            "reportingController": "default-scheduler",
-            "reportingInstance": "default-scheduler-null",
-            "regarding": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": meta.namespace,
-                "name": meta.name,
-                "uid": meta.uid,
-            },
-        }
-    )
-
-
 class Binder:
     """Binds pods as they come, many at once."""
 
@@ -143,10 +118,12 @@ class Binder:
         targets: Targets,
         *,
         claims: NullClaims,
+        evictions: NullEvictions,
         events: bool,
     ) -> None:
         self._client = client
         self._claims = claims
+        self._evictions = evictions
         self._queue = queue
         self._targets = targets
         self._events = events
@@ -167,12 +144,15 @@ class Binder:
 
     async def _bind(self, pod: SeenPod, node_name: str) -> None:
         meta = pod.metadata
+        await self._evictions.make_room(pod, node_name)
         if pod.spec.resource_claims:
             await self._claims.write(pod, node_name)
         path = PODS.item(meta.name, namespace=meta.namespace, subresource="binding")
         await self._client.post(path, binding_of(pod, node_name))
         if self._events:
-            await self._client.post(EVENTS.collection(meta.namespace), event_of(pod, node_name))
+            note = f"Successfully assigned {meta.namespace}/{meta.name} to {node_name}"
+            event = event_of(pod, reason="Scheduled", action="Binding", note=note)
+            await self._client.post(EVENTS.collection(meta.namespace), event)
 
 
 async def _pending(client: ApiClient) -> AsyncIterator[SeenPod]:
@@ -215,7 +195,14 @@ class Schedule:
             else:
                 async for pod in _pending(client):
                     self._queue.put_nowait(pod)
-            binder = Binder(client, self._queue, targets, claims=claims, events=self._events)
+            binder = Binder(
+                client,
+                self._queue,
+                targets,
+                claims=claims,
+                evictions=NullEvictions(client, events=self._events),
+                events=self._events,
+            )
             for _ in range(CONNECTIONS):
                 tasks.create_task(binder.run())
 

@@ -41,9 +41,10 @@ class SeenClaim(_Wire, frozen=True):
 
 
 class SeenSpec(_Wire, frozen=True):
-    """Spec of a pod: its node, its gates and its claims."""
+    """Spec of a pod: its node, its priority, its gates and its claims."""
 
     node_name: str = ""
+    priority: int = 0
     scheduling_gates: tuple[dict[str, str], ...] = ()
     resource_claims: tuple[SeenClaim, ...] = ()
 

@@ -256,6 +256,36 @@ def test_no_event_ends_the_backoff_of_a_group() -> None:
     assert bench.counts() == {"backoff": 1}
 
 
+def test_a_group_that_is_to_be_retried_at_once_does_not_back_off() -> None:
+    bench = GroupBench(pod_group())
+    bench.add("a", "b")
+    bench.end(bench.pop(), AttemptEnd.REJECTED)
+    bench.queue.try_again("a", events.ASSIGNED_POD_DELETE)
+    assert bench.counts() == {"backoff": 2}
+    bench.queue.try_again("a", events.ASSIGNED_POD_DELETE, at_once=True)
+    assert bench.counts() == {"active": 2}
+
+
+def test_a_gated_group_that_is_to_be_retried_at_once_stays_gated() -> None:
+    bench = GroupBench(pod_group())
+    bench.add("a")
+    bench.gated.add("a")
+    bench.end(bench.pop(), AttemptEnd.REJECTED)
+    bench.queue.try_again("a", events.ASSIGNED_POD_DELETE, at_once=True)
+    assert bench.counts() == {"gated": 1}
+    bench.gated.clear()
+    bench.queue.try_again("a", events.ASSIGNED_POD_DELETE, at_once=True)
+    assert bench.counts() == {"active": 1}
+
+
+def test_members_know_each_other_and_a_single_pod_knows_none() -> None:
+    bench = GroupBench(pod_group())
+    bench.add("a", "b")
+    bench.add_single("single")
+    assert list(bench.queue.members_with("b")) == ["a", "b"]
+    assert list(bench.queue.members_with("single")) == []
+
+
 def test_what_is_left_of_a_group_that_succeeded_is_tried_next() -> None:
     bench = GroupBench(pod_group())
     bench.add("a", "b")
