@@ -35,6 +35,18 @@ def importing() -> Iterator[None]:
         gc.enable()
 
 
+@contextmanager
+def paused() -> Iterator[None]:
+    """Pause collections while hundreds of thousands of objects are created, without cycles."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 def expect_long_lived_objects() -> None:
     """Collect much less often until `freeze`."""
     gc.set_threshold(LOADING, *gc.get_threshold()[1:])

@@ -74,3 +74,18 @@ def test_an_idle_process_frees_cycles_however_old() -> None:
         gc.enable()
     # Not while there is work; and then not again for a while.
     assert pauses == [garbage.PERIOD_S, garbage.BUSY_S, garbage.BUSY_S, garbage.PERIOD_S]
+
+
+def test_after_a_pause_collections_go_on_if_they_did_before() -> None:
+    assert gc.isenabled()
+    with garbage.paused():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+    gc.disable()
+    try:
+        with garbage.paused():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

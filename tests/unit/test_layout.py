@@ -37,6 +37,29 @@ TOPICS = {
     "test_sbom.py": "the bills of materials of tools/release",
     "test_views.py": "everything that follows the cluster, at once",
 }
+#: Packages of the engine: a reader finds the specification of each of their modules by its name.
+ENGINE = ("cluster", "framework", "plugins", "queue", "scheduler")
+#: Modules of the engine without a test file → where they are specified.
+SPECIFIED_ELSEWHERE = {
+    "cluster/arrays.py": "types only",
+    "framework/answers.py": "framework/test_plan.py",
+    "framework/attempt_error.py": "two exceptions",
+    "framework/plugin.py": "the conformance checks of testing/",
+    "plugins/device_allocation.py": "plugins/test_dynamic_resources.py",
+    "plugins/freed_node.py": "plugins/test_victims.py",
+    "plugins/lost_pods.py": "plugins/test_victims.py",
+    "plugins/verdicts.py": "plugins/test_victims.py",
+    "plugins/victim_trials.py": "plugins/test_victims.py",
+    "plugins/volume_binder.py": "plugins/test_volume_binding_reserve.py",
+    "plugins/volume_index.py": "plugins/test_volume_matching.py",
+    "plugins/volume_placement.py": "plugins/test_volume_binding_machine.py",
+    "scheduler/checked_state.py": "an enumeration",
+    "scheduler/extender_access.py": "scheduler/test_extender_http.py",
+    "scheduler/group_dry_run.py": "explain/test_groups.py",
+    "scheduler/group_handler.py": "scheduler/test_group_scheduling.py",
+    "scheduler/outside.py": "fields only",
+    "scheduler/profiles.py": "scheduler/test_engine.py",
+}
 #: Packages that are commands as well, and as such whole: their modules may be asked from outside.
 COMMANDS = {"tests.certify", "tests.chaos", "tests.conformance", "tests.documents", "tests.soak"}
 
@@ -64,6 +87,28 @@ def test_a_test_file_is_named_after_its_module_or_is_a_known_topic(test_file: st
 
 def test_every_topic_has_its_file() -> None:
     assert TOPICS.keys() <= set(TEST_FILES)
+
+
+def test_a_module_of_the_engine_has_a_test_file() -> None:
+    tested = {Path(each).parent / Path(each).stem.removeprefix("test_") for each in TEST_FILES}
+    untested = {
+        str(module)
+        for package in ENGINE
+        for path in (SOURCE / package).glob("*.py")
+        if not path.stem.startswith("__")
+        and not any(
+            test.parent == Path(package) and f"{test.name}_".startswith(f"{path.stem}_")
+            for test in tested
+        )
+        for module in [path.relative_to(SOURCE)]
+    }
+
+    assert untested <= SPECIFIED_ELSEWHERE.keys()
+
+
+def test_what_is_specified_elsewhere_is_there() -> None:
+    for where in SPECIFIED_ELSEWHERE.values():
+        assert not where.endswith(".py") or (UNIT / where).is_file()
 
 
 def imported(path: Path) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubesched import garbage
 from kubesched.api.core import Pod, PodSpec
 from kubesched.cluster.pod_groups import named_group
 from kubesched.cluster.pod_info import RequestRules
@@ -49,7 +50,7 @@ from kubesched.recording.entries import (
 )
 from kubesched.recording.reader import Recording
 from kubesched.replay.deciding import Decider, configuration_of, gates_of
-from kubesched.replay.replaying import no_collection, shown
+from kubesched.replay.replaying import shown
 from kubesched.replay.state import ReplayState
 
 
@@ -120,7 +121,7 @@ class PodHistorian:
 
     def tell(self, namespace: str, name: str) -> PodHistory:
         """Return the history; raises ObjectError if the recording cannot be read."""
-        with no_collection():
+        with garbage.paused():
             for entry in self._entries:
                 self._take(entry)
                 if self._is_checkpoint:

@@ -7,16 +7,15 @@ another configuration    the state follows the recording, and each decision is c
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kubesched import garbage
 from kubesched.cluster.pod_groups import GroupKey, GroupKind
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config.extenders import with_extender_effects
@@ -132,7 +131,7 @@ class Replay:
     def run(self) -> Replayed:
         """Replay; raises ObjectError if the recording cannot be read to the end."""
         started = time.perf_counter()
-        with no_collection():
+        with garbage.paused():
             for entry in self._entries():
                 self._take(entry)
         return self._report(time.perf_counter() - started)
@@ -319,15 +318,3 @@ class Replay:
 def shown(when: datetime) -> str:
     """Return a time as reports show it."""
     return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Pause the garbage collector: hundreds of thousands of objects are created, without cycles."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()

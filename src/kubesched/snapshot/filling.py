@@ -6,13 +6,12 @@ Snapshot ──> Cluster (columns)
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct, field
 
+from kubesched import garbage
 from kubesched.api import names
 from kubesched.api.claim_templates import FindTemplate, among
 from kubesched.api.core import Pod
@@ -49,7 +48,7 @@ def fill(cluster: Cluster, snapshot: Snapshot) -> Filled:
         claim_templates=snapshot.claim_templates,
         notes=list(snapshot.notes),
     )
-    with _without_collecting():
+    with garbage.paused():
         for node in snapshot.nodes:
             _try(filled, cluster.put_node, node, f"node {node.metadata.name}")
         for kind, store in stores(cluster):
@@ -59,18 +58,6 @@ def fill(cluster: Cluster, snapshot: Snapshot) -> Filled:
             what = f"pod {pod.metadata.namespace}/{pod.metadata.name}"
             _try(filled, lambda each: _put_pod(cluster, filled, each), pod, what)
     return filled
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Pause the garbage collector while hundreds of thousands of objects are created."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _put_pod(cluster: Cluster, filled: Filled, pod: Pod) -> None:

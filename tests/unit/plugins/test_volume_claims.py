@@ -73,6 +73,7 @@ def test_usable_claims_are_in_the_pod_s_order() -> None:
     [
         (claim("c", volume="v", bound=True), True),
         (claim("c", volume="v"), False),
+        (claim("c", volume="v", selected="n1"), False),
         (claim("c", bound=True), False),
     ],
 )
