@@ -62,7 +62,7 @@ Rejections: TypeAlias = list[tuple[int, str, Verdict]]
 class FeasibleNodes:
     """The feasible nodes of a pod, at least one."""
 
-    __slots__ = ("count", "mask", "nodes", "plan")
+    __slots__ = ("count", "is_nominated", "mask", "nodes", "plan", "restriction")
 
     def __init__(self, plan: SignaturePlan, nodes: NodeRows, mask: BoolArray | None) -> None:
         self.plan = plan
@@ -70,6 +70,10 @@ class FeasibleNodes:
         self.count = nodes.count
         #: which rows of the table these are; None if they are all that pass row-local filters
         self.mask = mask
+        #: the nodes that PreFilter plugins had left
+        self.restriction = UNRESTRICTED
+        #: whether it is the pod's nominated node, and others were not evaluated
+        self.is_nominated = False
 
     def __len__(self) -> int:
         return self.count
@@ -291,9 +295,30 @@ class Evaluator:
         if nominated is not None and (placement is None or placement[nominated]):
             number = self._rejection_on(state, pod, nominated)
             if number == 0:
-                return feasible_nodes(plan, NodeRows.one(self._table, nominated))
+                found = feasible_nodes(plan, NodeRows.one(self._table, nominated))
+                found.restriction, found.is_nominated = restriction, True
+                return found
             if number is not None:
                 rejected[nominated] = number
+        return self._filter_others(state, pod, plan, restriction, rejected)
+
+    def beyond_nominated(
+        self, state: CycleState, pod: PodInfo, nominated: FeasibleNodes
+    ) -> FeasibleNodes | Diagnosis:
+        """Return the feasible nodes of a pod whose nominated node extenders rejected, or why none.
+
+        It goes on with the attempt: PreFilter is not run again.
+        """
+        return self._filter_others(state, pod, nominated.plan, nominated.restriction, {})
+
+    def _filter_others(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        plan: SignaturePlan,
+        restriction: Restriction,
+        rejected: Mapping[int, int],
+    ) -> FeasibleNodes | Diagnosis:
         if restriction.node_names is None:
             return self._filter_all(state, pod, plan)
         return self._filter_named(state, pod, plan, restriction, rejected)
@@ -329,28 +354,32 @@ class Evaluator:
         reason is reported even if it is not one of the nodes, and its plugin is listed with those
         that restricted them, as in kube-scheduler's message.
         """
-        table = self._table
-        names = restriction.node_names or ()
-        wanted = [row for name in names if (row := table.row_of(name)) is not None]
-        if state.placement is not None:
-            wanted = [row for row in wanted if state.placement[row]]
-        wanted.sort(key=table.order.positions().item)
-        rows = np.array(wanted, dtype=np.intp)
+        table, rows = self._table, self._named_rows(state, restriction)
         nodes = NodeRows(table, rows)
         mask, others = self._evaluate(state, pod, plan, nodes, plan.passing.at(rows))
         feasible = rows[mask]
         if len(feasible):
-            return feasible_nodes(plan, NodeRows(table, feasible))
+            found = feasible_nodes(plan, NodeRows(table, feasible))
+            found.restriction = restriction
+            return found
         numbers, restricting = np.zeros(table.size, dtype=np.int32), set(restriction.plugins)
         for row, number in rejected.items():
             numbers[row] = number
             restricting.add(self.book.statuses[number].plugin)
         numbers[rows] = self._first_rejections(state, pod, plan, nodes, others)
-        plugins = " ".join(sorted(restricting))
-        absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{plugins}]")
+        absent = _left_out(restricting)
         diagnosis = self._diagnose(numbers, absent=absent, placement=state.placement)
         diagnosis.unschedulable_plugins.update(restricting)
         return diagnosis
+
+    def _named_rows(self, state: CycleState, restriction: Restriction) -> IndexArray:
+        """Return the rows that PreFilter left, in node order."""
+        table, names = self._table, restriction.node_names or ()
+        wanted = [row for name in names if (row := table.row_of(name)) is not None]
+        if state.placement is not None:
+            wanted = [row for row in wanted if state.placement[row]]
+        wanted.sort(key=table.order.positions().item)
+        return np.array(wanted, dtype=np.intp)
 
     def _evaluate(
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows, mask: BoolArray
@@ -570,18 +599,29 @@ class Evaluator:
         return diagnosis
 
     def diagnose(
-        self, state: CycleState, pod: PodInfo, rejected: Mapping[int, Status]
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        rejected: Mapping[int, Status],
+        restriction: Restriction = UNRESTRICTED,
     ) -> Diagnosis:
         """Return why a pod is unschedulable, if extenders rejected the rows that filters passed."""
         plan, nodes = self.plans.plan(pod.signature.row_signature), self._everywhere()
+        absent: Status | None = None
+        if restriction.node_names is not None:
+            nodes = NodeRows(self._table, self._named_rows(state, restriction))
+            absent = _left_out(restriction.plugins)
         plan.passing.refresh()
-        _, others = self._evaluate(state, pod, plan, nodes, plan.passing.mask)
-        numbers = self._first_rejections(state, pod, plan, nodes, others)
+        _, others = self._evaluate(state, pod, plan, nodes, plan.passing.mask[nodes.rows])
+        numbers = np.zeros(self._table.size, dtype=np.int32)
+        numbers[nodes.rows] = self._first_rejections(state, pod, plan, nodes, others)
         # Extenders word these reasons: an unbounded set, so they are not numbered in the book.
         statuses = [*self.book.statuses, *rejected.values()]
         for number, row in enumerate(rejected, start=len(self.book.statuses)):
             numbers[row] = number
-        return self._diagnose(numbers, absent=None, statuses=statuses)
+        diagnosis = self._diagnose(numbers, absent=absent, statuses=statuses)
+        diagnosis.unschedulable_plugins.update(restriction.plugins)
+        return diagnosis
 
     # --- questions of plugins ---------------------------------------------------------------
 
@@ -717,6 +757,11 @@ class Evaluator:
 def _restricted(before: Restriction, plugin: str, node_names: frozenset[str]) -> Restriction:
     both = node_names if before.node_names is None else before.node_names & node_names
     return Restriction(both, before.plugins | {plugin})
+
+
+def _left_out(plugins: Iterable[str]) -> Status:
+    """Return the status of nodes that PreFilter plugins left out."""
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
 
 
 def _no_node_in_common(plugins: frozenset[str]) -> Status:

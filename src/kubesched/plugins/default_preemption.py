@@ -51,7 +51,7 @@ NONE_LEFT = "no candidate node for preemption"
 ALREADY_EVICTING = "not eligible due to a terminating pod on the nominated node."
 
 
-#: Key in the cycle state of the candidates that extenders left.
+#: Key in the cycle state of the candidates that extenders left, or of the error of one.
 NARROWED = "DefaultPreemption/narrowed"
 
 
@@ -148,6 +148,8 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
         if refusal:
             return PostFilterResult(_prefixed(unschedulable(refusal)))
         narrowed = state.get(NARROWED)
+        if isinstance(narrowed, Status):
+            return PostFilterResult(_prefixed(narrowed))
         if isinstance(narrowed, list):
             if not narrowed:
                 return PostFilterResult(_prefixed(unschedulable(NONE_LEFT)))

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from kubesched import logs
 from kubesched.api.core import Pod
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
@@ -18,7 +19,7 @@ from kubesched.errors import ClientError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import FeasibleNodes
+from kubesched.framework.evaluation import FeasibleNodes, Restriction
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error, unschedulable
 from kubesched.plugins.default_preemption import NARROWED, DefaultPreemption
@@ -28,6 +29,8 @@ from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Registration
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.extenders import Extenders, Victims
+
+_log = logs.get_logger(__name__)
 
 #: The name of all extenders in the place of a plugin's name.
 EXTENDER = "Extender"
@@ -104,8 +107,14 @@ class ExtendedCycle:
         # One feasible node is enough only if no extender filters or scores after the plugins.
         all_matter = self._extenders.has_filters or self._extenders.has_prioritizers
         found = framework.evaluator.filter(state, pod)
+        if isinstance(found, FeasibleNodes) and found.is_nominated:
+            if await self._suits(pod, found):
+                row = found.nodes.row_numbers().item()
+                return self._cycle.chosen(state, row, evaluated=1, feasible=1)
+            found = framework.evaluator.beyond_nominated(state, pod, found)
         if isinstance(found, Diagnosis):
             return found
+        restriction = found.restriction
         found, evaluated = self._cycle.sample(
             framework, found, all_matter=all_matter, within=state.placement
         )
@@ -113,12 +122,23 @@ class ExtendedCycle:
         verdict = await self._extenders.filter(pod.pod, names)
         left = self._rows(verdict.feasible)
         if not len(left):
-            return self._diagnose(framework, state, pod, verdict.rejected)
+            return self._diagnose(framework, state, pod, verdict.rejected, restriction)
         if len(left) == 1:
             row = left.item()
         else:
             row = await self._best(framework, state, pod, found.narrowed(left))
         return self._cycle.chosen(state, row, evaluated=evaluated, feasible=len(left))
+
+    async def _suits(self, pod: PodInfo, nominated: FeasibleNodes) -> bool:
+        """Return whether extenders accept the nominated node; if one fails, others are tried."""
+        name = self._table.name_at(nominated.nodes.row_numbers().item())
+        try:
+            verdict = await self._extenders.filter(pod.pod, [name])
+        except ClientError as failed:
+            text = "Evaluation failed on nominated node"
+            _log.error(text, failed, pod=pod.full_name, node=name)
+            return False
+        return len(self._rows(verdict.feasible)) > 0
 
     async def _post_filter(
         self, framework: Framework, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
@@ -133,8 +153,17 @@ class ExtendedCycle:
         ):
             candidates = plugin.find(state, pod, diagnosis).candidates
             if candidates:
-                state.write(NARROWED, await self._narrow(pod, candidates))
+                state.write(NARROWED, await self._narrow_or_fail(pod, candidates))
         return self._cycle.post_filter(framework, state, pod, diagnosis)
+
+    async def _narrow_or_fail(
+        self, pod: PodInfo, candidates: list[Candidate]
+    ) -> list[Candidate] | Status:
+        """Return the candidates that extenders leave; an error ends preemption, not the attempt."""
+        try:
+            return await self._narrow(pod, candidates)
+        except ClientError as failed:
+            return error(str(failed))
 
     async def _narrow(self, pod: PodInfo, candidates: list[Candidate]) -> list[Candidate]:
         offered = {
@@ -180,14 +209,19 @@ class ExtendedCycle:
         return np.array([row for row in found if row is not None], dtype=np.intp)
 
     def _diagnose(
-        self, framework: Framework, state: CycleState, pod: PodInfo, rejected: dict[str, Status]
+        self,
+        framework: Framework,
+        state: CycleState,
+        pod: PodInfo,
+        rejected: dict[str, Status],
+        restriction: Restriction,
     ) -> Diagnosis:
         refused = {
             row: status.by(EXTENDER)
             for name, status in rejected.items()
             if (row := self._table.row_of(name)) is not None
         }
-        diagnosis = framework.evaluator.diagnose(state, pod, refused)
+        diagnosis = framework.evaluator.diagnose(state, pod, refused, restriction)
         diagnosis.placement = state.placement
         diagnosis.unschedulable_plugins.add(EXTENDER)
         return diagnosis

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import pytest
+
+from kubesched.api.core import Pod
+from kubesched.errors import ExtenderError
+from kubesched.framework.status import unschedulable
 from kubesched.queue.events import Action, ClusterEvent, Resource
-from kubesched.scheduler.extended_cycle import EXTENDER_EVENTS
+from kubesched.scheduler.cycle import Decision, SchedulingCycle
+from kubesched.scheduler.extended_cycle import EXTENDER_EVENTS, ExtendedCycle
+from kubesched.scheduler.extenders import ExtenderVerdict, PodsOnNode, Victims
 from tests.support.embedded_scheduler import scheduler
+from tests.support.objects import named, node, pod, requires
+from tests.support.scheduling import Lab
 from tests.support.servers import Exchange, ScriptedServer, answer
 from tests.support.waiting import eventually
 
@@ -219,3 +228,76 @@ def test_an_extender_narrows_down_whom_to_evict() -> None:
                 )
 
     asyncio.run(run())
+
+
+# --- single attempts, with extenders that the test plays ------------------------------------------
+
+
+class Played:
+    """Extenders that reject some nodes, or fail on them."""
+
+    has_filters = has_preemptors = True
+    has_prioritizers = False
+
+    def __init__(self, *, rejects: Collection[str] = (), fails_on: Collection[str] = ()) -> None:
+        self.rejects, self.fails_on = rejects, fails_on
+        self.asked: list[list[str]] = []
+
+    async def filter(self, pod: Pod, node_names: Sequence[str]) -> ExtenderVerdict:
+        self.asked.append([*node_names])
+        if list(node_names) == [*self.fails_on]:
+            raise ExtenderError("no answer")
+        left = [name for name in node_names if name not in self.rejects]
+        refused = unschedulable("not today")
+        return ExtenderVerdict(left, {name: refused for name in node_names if name not in left})
+
+    async def prioritize(self, pod: Pod, node_names: Sequence[str]) -> dict[str, int]:
+        return {}
+
+    async def preempt(
+        self, pod: Pod, candidates: Mapping[str, Victims], *, pods_on: PodsOnNode
+    ) -> dict[str, Victims]:
+        raise ExtenderError("no victims for you")
+
+
+def attempt(lab: Lab, wanted: Pod, extenders: Played) -> Decision:
+    cycle = ExtendedCycle(SchedulingCycle(lab.cluster, seed=0), lab.cluster, extenders)
+    return asyncio.run(cycle.schedule(lab.framework, lab.pending(wanted)))
+
+
+@pytest.mark.parametrize("how", ["rejects", "fails_on"])
+def test_other_nodes_are_tried_if_extenders_reject_the_nominated_one(how: str) -> None:
+    lab = Lab(node("n1", cpu="1"), node("n2", cpu="1"))
+    extenders = Played(rejects=["n1"]) if how == "rejects" else Played(fails_on=["n1"])
+    decision = attempt(lab, pod("p", cpu="1", nominated="n1"), extenders)
+    assert decision.status.ok
+    assert extenders.asked == [["n1"], ["n1", "n2"]]
+    assert decision.node_name in ({"n2"} if how == "rejects" else {"n1", "n2"})
+
+
+def test_no_other_node_is_tried_if_extenders_accept_the_nominated_one() -> None:
+    lab = Lab(node("n1", cpu="1"), node("n2", cpu="1"))
+    extenders = Played()
+    assert attempt(lab, pod("p", cpu="1", nominated="n2"), extenders).node_name == "n2"
+    assert extenders.asked == [["n2"]]
+
+
+def test_nodes_that_pre_filter_left_out_keep_their_reason() -> None:
+    lab = Lab(node("n1"), node("n2"), node("n3"))
+    wanted = pod("p", node_affinity=requires(named("n2")))
+    decision = attempt(lab, wanted, Played(rejects=["n2"]))
+    assert decision.diagnosis is not None
+    assert decision.diagnosis.unschedulable_plugins == {"Extender", "NodeAffinity"}
+    assert decision.status.message.startswith(
+        "0/3 nodes are available: 1 not today, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]. "
+    )
+
+
+def test_an_extender_that_fails_ends_preemption_and_not_the_attempt() -> None:
+    lab = Lab(node("n1", cpu="1"), pod("low", cpu="1", node="n1"))
+    decision = attempt(lab, pod("p", cpu="1", priority=5, nominated="n1"), Played())
+    assert decision.status.rejected
+    assert decision.status.message == (
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: no victims for you"
+    )
+    assert decision.nominated_node is None
