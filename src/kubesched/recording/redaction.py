@@ -96,6 +96,8 @@ class NameRedactor:
     def __init__(self) -> None:
         self._names = Pseudonyms()
         self._volumes = OrderedPseudonyms()
+        #: whether an extender failed in the attempt in progress: the message quotes it
+        self._quotes_extender = False
         self._redact: Mapping[Redaction, Rule] = {
             Redaction.KEEP: lambda known: known,
             Redaction.DROP: lambda known: type(known)(),
@@ -195,6 +197,7 @@ class NameRedactor:
 
     def _answered(self, entry: Answered) -> Entry:
         name = self._names.of
+        self._quotes_extender |= bool(entry.error)
         told = {
             each: NodeRejection(why.code, (REDACTED,))
             for each, why in (entry.rejected or {}).items()
@@ -214,7 +217,8 @@ class NameRedactor:
 
     def _decided(self, entry: Decided) -> Entry:
         known = {*entry.plugins, *entry.pending_plugins} <= IN_TREE_PLUGINS
-        known = known and entry.code != "Error"
+        known = known and entry.code != "Error" and not (self._quotes_extender and entry.message)
+        self._quotes_extender = False
         changed: Entry = replace(
             self._of_pod(entry),
             namespace=self._names.of(entry.namespace),
@@ -227,7 +231,7 @@ class NameRedactor:
         return changed
 
     def _group_decided(self, entry: GroupDecided) -> Entry:
-        name = self._names.of
+        name, self._quotes_extender = self._names.of, False
         return replace(
             entry,
             namespace=name(entry.namespace),

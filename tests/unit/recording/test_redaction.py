@@ -10,6 +10,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubesched.api.core import NodeSelectorRequirement
 from kubesched.api.meta import LabelSelectorRequirement, ObjectMeta
@@ -33,7 +34,7 @@ from kubesched.api.resource import (
 )
 from kubesched.api.storage import TopologySelectorLabelRequirement
 from kubesched.kinds import KINDS, watched
-from kubesched.recording.entries import Decided
+from kubesched.recording.entries import Answered, Decided
 from kubesched.recording.redaction import REDACTED, REDACTIONS, NameRedactor
 from tests.support.objects import node, pod
 from tests.support.recorded_engine import record
@@ -322,3 +323,17 @@ def test_messages_of_others_plugins_are_left_out() -> None:
         uid="u", namespace="n", name="p", profile="x", message="ask alice", plugins=("Theirs",)
     )
     assert redactor.entry(decided).message == REDACTED  # type: ignore[attr-defined]
+
+
+def test_messages_that_quote_a_failed_extender_are_left_out() -> None:
+    """It ends the message of a pod that preemption could have helped."""
+    redactor = NameRedactor()
+    decided = Decided(
+        uid="u", namespace="n", name="p", profile="x", message="preemption: ask alice"
+    )
+    assert "alice" not in str(redactor.entry(Answered(error="ask alice")))
+    assert redactor.entry(decided).message == REDACTED  # type: ignore[attr-defined]
+    assert redactor.entry(decided).message == decided.message  # type: ignore[attr-defined]
+    redactor.entry(Answered(error="ask alice"))
+    placed = replace(decided, message="")
+    assert redactor.entry(placed).message == ""  # type: ignore[attr-defined]
