@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from kubesched.api.core import Pod
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ExtenderError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plugin import PostFilter, PostFilterResult
+from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import unschedulable
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
@@ -228,6 +233,39 @@ def test_an_extender_narrows_down_whom_to_evict() -> None:
                 )
 
     asyncio.run(run())
+
+
+class Watching(PostFilter):
+    """Notes whether an attempt may be paused once extenders were asked."""
+
+    name = "Watching"
+    may_pause: set[bool]
+
+    @classmethod
+    def create(cls, context: PluginContext) -> Watching:
+        return cls()
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+    ) -> PostFilterResult:
+        Watching.may_pause.add(state.may_pause)
+        return PostFilterResult(unschedulable("nothing helps"))
+
+
+@pytest.mark.parametrize("with_extender", [False, True])
+def test_an_attempt_is_not_paused_after_extenders_were_asked(*, with_extender: bool) -> None:
+    """Otherwise they would be asked again."""
+    Watching.may_pause = set()
+
+    async def run() -> None:
+        async with ScriptedServer(handler()) as server:
+            extenders = [{"urlPrefix": server.url, "nodeCacheCapable": True}]
+            async with scheduler(Watching, extenders=extenders if with_extender else []) as here:
+                here.create_pod("p", nodeSelector={"there": "none"})
+                await eventually(lambda: here.message("p"))
+
+    asyncio.run(run())
+    assert Watching.may_pause == {not with_extender}
 
 
 # --- single attempts, with extenders that the test plays ------------------------------------------
