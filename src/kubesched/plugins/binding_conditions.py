@@ -9,7 +9,6 @@ from kubesched.api.resource import (
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
-from kubesched.cel.go_text import quoted
 from kubesched.errors import ObjectError
 
 FAILED = "device binding failed"
@@ -51,7 +50,7 @@ def is_ready(claim: ResourceClaim) -> bool:
                 what = true[failure]
                 raise BindingFailedError(
                     f"{FAILED}: claim={claim.metadata.name}, reason={what.reason}, "
-                    f"message={quoted(what.message)}"
+                    f"message={_quoted(what.message)}"
                 )
         if not all(each in true for each in result.binding_conditions):
             return False
@@ -78,3 +77,11 @@ def _status_of(
         each for each in claim.status.devices if (each.driver, each.pool, each.device) == wanted
     )
     return next(found, None)
+
+
+def _quoted(text: str) -> str:
+    """Quote a text as Go does."""
+    escaped = (
+        text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    )
+    return f'"{escaped}"'

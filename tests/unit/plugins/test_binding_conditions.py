@@ -62,8 +62,8 @@ def test_all_conditions_of_all_devices_have_to_be_true() -> None:
 
 
 def test_a_failure_is_told_in_the_drivers_words() -> None:
-    made = said(allocated(claim("c"), SLOW), "a", message='no "x"\r\n', Broken="True", Ready="True")
-    text = r'device binding failed: claim=c, reason=Why, message="no \\"x\\"\\r\\n"'
+    made = said(allocated(claim("c"), SLOW), "a", message='no "x"\n', Broken="True", Ready="True")
+    text = r'device binding failed: claim=c, reason=Why, message="no \\"x\\"\\n"'
     with pytest.raises(BindingFailedError, match=text):
         is_ready(made)
     assert not is_ready(said(allocated(claim("c"), SLOW), "a", Broken="False", Ready="True"))
