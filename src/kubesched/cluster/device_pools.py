@@ -30,6 +30,8 @@ class PoolRules(Struct, frozen=True):
 
     #: slices with shared counters, or with devices that select their nodes, count
     partitionable: bool = True
+    #: slices with shared counters count for all nodes, not only for those that they are for
+    counters_everywhere: bool = False
     #: slices with devices that name compatibility groups count
     compatibility_groups: bool = False
     #: devices for which kubelets skip operations: whether nodes that declare the feature can
@@ -190,12 +192,27 @@ class Pool:
     @property
     def node_names(self) -> frozenset[str]:
         """The nodes that slices name."""
-        return frozenset(each.node_name for each in self.slices if each.node_name)
+        return frozenset(each.node_name for each in self.slices if self._names_node(each))
 
     @property
     def shared(self) -> tuple[PoolSlice, ...]:
         """The slices that more than one node may be able to use."""
-        return tuple(each for each in self.slices if not each.node_name)
+        return tuple(each for each in self.slices if not self._names_node(each))
+
+    def of_node(self, name: str) -> list[PoolSlice]:
+        """Return the slices that count, and name a node."""
+        return [
+            each
+            for each in self.slices
+            if each.node_name == name and self._names_node(each) and self.counts(each)
+        ]
+
+    def is_everywhere(self, each: PoolSlice) -> bool:
+        """Return whether a slice counts for all nodes, wherever it is for."""
+        return self._rules.counters_everywhere and bool(each.spec.shared_counters)
+
+    def _names_node(self, each: PoolSlice) -> bool:
+        return bool(each.node_name) and not self.is_everywhere(each)
 
     def counts(self, each: PoolSlice) -> bool:
         """Return whether a slice counts at all, given the feature gates."""

@@ -193,7 +193,7 @@ class VisibleDevices(View):
 
     def _local_view(self, key: PoolKey, name: str, *, can_skip: bool) -> PoolView | None:
         pool = self._pools[key]
-        own = [each for each in pool.slices if each.node_name == name and pool.counts(each)]
+        own = pool.of_node(name)
         return pool.view(own, frozenset(), can_skip=can_skip) if own else None
 
     def _shared(self, pool: Pool, rows: IndexArray) -> list[_Shared]:
@@ -202,7 +202,9 @@ class VisibleDevices(View):
         for each in pool.shared:
             if not pool.counts(each):
                 continue
-            if each.place is not None:
+            if pool.is_everywhere(each):
+                found.append(_Shared(each, ~nodes.none(), ()))
+            elif each.place is not None:
                 found.append(_Shared(each, usable_on(each.place, nodes), ()))
             elif each.device_places is not None:
                 devices = tuple(usable_on(place, nodes) for place in each.device_places)
@@ -214,7 +216,7 @@ class VisibleDevices(View):
         self, key: PoolKey, name: str, shared: list[_Shared], position: int, *, can_skip: bool
     ) -> PoolView | None:
         pool = self._pools[key]
-        usable = [each for each in pool.slices if each.node_name == name and pool.counts(each)]
+        usable = pool.of_node(name)
         unreachable: set[int] = set()
         for each in shared:
             if each.usable[position]:

@@ -2,6 +2,7 @@
 
 Scoring by an extended resource that a class backs counts its devices. Unlike allocation, it
 takes every slice as it is: whether pools are complete, or generations current, does not matter.
+Nor are selectors told which devices can be shared.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from kubesched.plugins.device_match import (
     Compile,
     DeviceMatch,
     LocatedSelector,
+    blind,
 )
 
 
@@ -137,7 +139,7 @@ class CountedDevices:
                 if each.cel is not None
             ],
             tolerations=(ANY_TAINT,),
-            compile_selector=self._compile,
+            compile_selector=blind(self._compile),
         )
         counts = DeviceCounts(self._table, self._devices, match)
         self._cache[resource] = device_class, counts

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from kubesched.api.resource import Device, DeviceTaint, DeviceToleration
 from kubesched.cluster.arrays import BoolArray, IndexArray, grown
@@ -26,6 +27,8 @@ States = npt.NDArray[np.uint8]
 #: Up to this many changed devices are evaluated one by one, which is faster then.
 ASKED_ALONE: Final = 64
 
+#: How expressions ask whether a device can be shared.
+SHARING: Final = "allowMultipleAllocations"
 #: Tolerates every taint.
 ANY_TAINT: Final = DeviceToleration(operator="Exists")
 _PREVENTING: Final = frozenset({"NoSchedule", "NoExecute"})
@@ -40,6 +43,27 @@ class CompiledSelector(Protocol):
 
 #: Compiles an expression; raises KubeschedError if it makes no sense.
 Compile = Callable[[str], CompiledSelector]
+
+
+class _Blind:
+    """A selector to which every device looks as if it could not be shared."""
+
+    def __init__(self, selector: CompiledSelector) -> None:
+        self._selector = selector
+
+    def matches(self, device: Device, driver: str) -> bool:
+        """Return whether a device is selected; raises KubeschedError if the evaluation fails."""
+        return self._selector.matches(replace(device, allow_multiple_allocations=None), driver)
+
+
+def blind(compile_selector: Compile) -> Compile:
+    """Return the same for expressions that are not told which devices can be shared."""
+
+    def compile_blindly(expression: str) -> CompiledSelector:
+        compiled = compile_selector(expression)
+        return _Blind(compiled) if SHARING in expression else compiled
+
+    return compile_blindly
 
 
 class SaidOfAll(NamedTuple):

@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
 from kubesched.api.core import QuantityText
 from kubesched.api.meta import ApiStruct
 from kubesched.api.resource import (
-    Device,
     DeviceClass,
     DeviceConstraint,
     DeviceRequest,
@@ -32,17 +30,16 @@ from kubesched.plugins.derived_attributes import DerivedAttributes
 from kubesched.plugins.device_columns import columns_of
 from kubesched.plugins.device_match import (
     ANY_TAINT,
+    SHARING,
     Compile,
-    CompiledSelector,
     DeviceMatch,
     LocatedSelector,
+    blind,
 )
 from kubesched.plugins.device_rules import SearchRules
 
 #: A claim gets so many devices at most.
 MAX_RESULTS: Final = 32
-#: How expressions ask whether a device can be shared.
-_SHARING: Final = "allowMultipleAllocations"
 _NO_CAPACITIES: Final = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
 
 
@@ -295,29 +292,15 @@ class RequestCompiler:
         match = parts.matches.get(key)
         if match is None:
             # The stable allocator does not tell expressions that a device can be shared.
-            is_blind = self._rules.is_stable and any(_SHARING in each[2] for each in selectors)
+            is_blind = self._rules.is_stable and any(SHARING in each[2] for each in selectors)
             match = parts.matches[key] = DeviceMatch(
                 self._devices.table,
                 selectors=selectors,
                 tolerations=tolerations,
-                compile_selector=self._compile_blindly if is_blind else self._compile,
+                compile_selector=blind(self._compile) if is_blind else self._compile,
                 evaluate_all=None if is_blind else self._columns.evaluate,
             )
         return match
-
-    def _compile_blindly(self, expression: str) -> CompiledSelector:
-        return _Blind(self._compile(expression))
-
-
-class _Blind:
-    """A selector to which every device looks as if it could not be shared."""
-
-    def __init__(self, selector: CompiledSelector) -> None:
-        self._selector = selector
-
-    def matches(self, device: Device, driver: str) -> bool:
-        """Return whether a device is selected; raises KubeschedError if the evaluation fails."""
-        return self._selector.matches(replace(device, allow_multiple_allocations=None), driver)
 
 
 def _selectors(selectors: Sequence[DeviceSelector], class_name: str) -> list[LocatedSelector]:

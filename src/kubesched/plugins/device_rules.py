@@ -52,7 +52,10 @@ class SearchRules(Struct, frozen=True):
 
     @property
     def is_stable(self) -> bool:
-        """Whether the stable allocator is used: without capacities and distinct values."""
+        """Whether the stable allocator is used: without capacities and distinct values.
+
+        There, a pool is seen wherever its counters are, even if none of its devices can be used.
+        """
         return not (
             self.is_experimental or self.consumable or self.binding_conditions or self.fractional
         )
@@ -65,6 +68,7 @@ class SearchRules(Struct, frozen=True):
             skips = self.optional_node_operations
         return PoolRules(
             partitionable=self.partitionable,
+            counters_everywhere=self.is_stable,
             compatibility_groups=self.compatibility_groups,
             skips_operations=skips,
         )

@@ -62,7 +62,12 @@ class DeviceMachine(RuleBasedStateMachine):
         self.cluster = Cluster()
         self.devices = self.cluster.devices
         self.visible = [
-            self.devices.visible(PoolRules(partitionable=each)) for each in (True, False)
+            self.devices.visible(each)
+            for each in (
+                PoolRules(),
+                PoolRules(partitionable=False),
+                PoolRules(counters_everywhere=True),
+            )
         ]
         self.version = 0
         self.pending: set[str] = set()

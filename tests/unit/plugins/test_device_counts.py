@@ -68,6 +68,12 @@ def test_devices_count_on_the_node_of_their_slice() -> None:
     assert counted() == {"n1": (1, 0), "n2": (2, 0)}
 
 
+def test_selectors_are_not_told_which_devices_can_be_shared() -> None:
+    backed = device_class("gpu", "!device.allowMultipleAllocations", resource=RESOURCE)
+    slices = slice_of("s", device("a", shareable=True), device("b"), node="n1")
+    assert Counted(backed, slices)() == {"n1": (2, 0)}
+
+
 def test_allocated_devices_are_counted_as_such() -> None:
     counted = Counted(BACKED, slice_of("s", device("a"), device("b"), node="n1"))
     counted()

@@ -100,6 +100,19 @@ def test_alternatives_with_capacity_are_refused_before_any_of_them_is_looked_at(
     )
 
 
+def test_the_stable_allocator_sees_pools_wherever_their_counters_are() -> None:
+    elsewhere = slice_of("t", node="n2", pool="p", slices=2, counters={"card": {"units": "4"}})
+    bench = Bench(slice_of("s", device("a"), node="n1"), elsewhere, rules=STABLE)
+    every = claim("c", request(every=True))
+    assert bench.failure(every) == (
+        "claim default/c, request r: asks for all devices, but resource pool gpu.example.com/p is "
+        "currently being updated"
+    )
+    assert bench.names(claim("c", request())) == [["a"]]
+    bench.cluster.devices.validate()
+    assert Bench(slice_of("s", device("a"), node="n1"), elsewhere).names(every) == [["a"]]
+
+
 def test_the_stable_allocator_does_not_say_which_devices_can_be_shared() -> None:
     asked = claim("c", request("r", "device.allowMultipleAllocations"))
     devices = slice_of("s", device("a", shareable=True), node="n1")
