@@ -182,10 +182,7 @@ class Domains(View):
 
 
 class DomainCounts(View):
-    """Sums of a per-row counter by domain: updated by the counter, and when rows move.
-
-    The domains must be refreshed before.
-    """
+    """Sums of a per-row counter by domain: updated by the counter, and when rows move."""
 
     __slots__ = ("_counter", "_hit", "_ids", "counts", "domains")
 
@@ -203,6 +200,11 @@ class DomainCounts(View):
         #: row → whether its domain has pods; computed on demand
         #: where domains are not few
         self._hit: BoolArray | None = None
+
+    def refresh(self) -> bool:
+        """Refresh the domains, whose log tells what moved, and then the sums."""
+        self.domains.refresh()
+        return super().refresh()
 
     def rebuild(self) -> None:
         """Sum all rows."""

@@ -172,4 +172,4 @@ class MovingNodes(RuleBasedStateMachine):
 
 
 TestMovingNodes = MovingNodes.TestCase
-TestMovingNodes.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestMovingNodes.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api import names
@@ -91,6 +91,7 @@ def test_a_zone_is_named_with_its_region_if_it_has_one() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["", "a", "b", "c", "d"]))))
+@settings(deadline=None)
 def test_the_order_is_that_of_zones_in_turn(changes: list[tuple[int, str]]) -> None:
     """After each change, of which `""` removes the row."""
     order, zones = NodeOrder(), dict[str, list[int]]()

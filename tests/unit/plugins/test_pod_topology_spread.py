@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -535,6 +535,7 @@ def test_scores_are_rounded_to_the_nearest(counts: list[int], domains: int, max_
         st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 40)), min_size=1, max_size=60
     )
 )
+@settings(deadline=None)
 def test_classes_of_nodes_have_the_levels_of_their_nodes(nodes: list[tuple[int, int, int]]) -> None:
     """Whether there are few classes, or each node is one."""
     for width in (1, 2, 3):
