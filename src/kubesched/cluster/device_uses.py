@@ -9,7 +9,7 @@ amount of its capacities. Access for administrators takes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, KeysView
 
 from kubesched.api import quantity
 from kubesched.api.resource import DeviceRequestAllocationResult
@@ -57,6 +57,8 @@ class DeviceUses:
 
     def __init__(self) -> None:
         self._uses: dict[DeviceKey, DeviceUse] = {}
+        #: pool → number of its devices of which something is taken, never 0
+        self._in_use: dict[PoolKey, int] = {}
         #: pools of which a device was taken or given back
         self.changes: Log[PoolKey] = Log(NAMES_LENGTH)
         #: pool → how often that happened
@@ -72,6 +74,11 @@ class DeviceUses:
     def of(self, key: DeviceKey) -> DeviceUse | None:
         """Return what is taken of a device, None if nothing is."""
         return self._uses.get(key)
+
+    @property
+    def pools(self) -> KeysView[PoolKey]:
+        """The pools of whose devices something is taken; a live view."""
+        return self._in_use.keys()
 
     def levels(self, keys: Iterable[DeviceKey]) -> list[int]:
         """Return a number for each device; it is equal where equal amounts are taken."""
@@ -100,9 +107,11 @@ class DeviceUses:
             if result.admin_access:
                 continue
             key = (result.driver, result.pool, result.device)
+            pool = key[:2]
             use = self._uses.get(key)
             if use is None:
                 use = self._uses[key] = DeviceUse()
+                self._in_use[pool] = self._in_use.get(pool, 0) + 1
             if result.share_id is None:
                 use.dedicated += sign
             else:
@@ -110,7 +119,9 @@ class DeviceUses:
                 _add(use.consumed, result, sign)
             if use.is_free:
                 del self._uses[key]
-            pool = key[:2]
+                self._in_use[pool] -= 1
+                if not self._in_use[pool]:
+                    del self._in_use[pool]
             self._versions[pool] = self._versions.get(pool, 0) + 1
             self.changes.record(pool)
 
@@ -120,6 +131,7 @@ class DeviceUses:
         for results in counted:
             anew.take(results)
         require(self._uses == anew._uses, "uses of devices are those of their claims")
+        require(self._in_use == anew._in_use, "pools whose devices are in use")
 
 
 def _add(consumed: dict[str, int], result: DeviceRequestAllocationResult, sign: int) -> None:

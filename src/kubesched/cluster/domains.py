@@ -2,7 +2,8 @@
 
 A *domain* is the set of nodes with the same value of a label; domain 0 holds the rows that do not
 count. Rows change their domain only when nodes change; counts change with every pod, and are
-updated with the per-row counters that they sum up.
+updated with the per-row counters that they sum up. A node that comes, goes or moves changes the
+domain of its row, and the sums of two domains.
 """
 
 from __future__ import annotations
@@ -13,9 +14,17 @@ from weakref import ref
 
 import numpy as np
 
-from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array, read_only
-from kubesched.cluster.incremental import View
+from kubesched.cluster.arrays import (
+    BoolArray,
+    IndexArray,
+    Int32Array,
+    Int64Array,
+    grown,
+    read_only,
+)
+from kubesched.cluster.incremental import Log, View
 from kubesched.cluster.recent import Recent
+from kubesched.cluster.vocabulary import Vocabulary
 from kubesched.errors import InvariantError, require
 
 if TYPE_CHECKING:
@@ -37,8 +46,11 @@ class Domains(View):
         "_eligible",
         "_key",
         "_masks",
+        "_row_counts",
         "_starts",
         "_table",
+        "_vocabulary",
+        "changes",
         "has_one_row_each",
         "ids",
         "leaves_rows_out",
@@ -57,7 +69,14 @@ class Domains(View):
         self._table = table
         self._key = key
         self._eligible = eligible
-        #: row → domain, in the dtype that indexes arrays without a conversion
+        #: rows that have another domain than before; cleared when all were looked up
+        self.changes: Log[int] = Log()
+        #: the values that domains stand for
+        self._vocabulary: Vocabulary[str | None] | None = None
+        #: domain → number of rows
+        self._row_counts: Int64Array = np.zeros(1, dtype=np.int64)
+        #: row → domain, in the dtype that indexes arrays without a conversion; another array when
+        #: some change
         self.ids: IndexArray = np.zeros(0, dtype=np.intp)
         #: number of domains ever seen
         self.size = 1
@@ -80,8 +99,39 @@ class Domains(View):
         self.ids = column.ids[: self._table.size].astype(np.intp)
         if self._eligible is not None:
             self.ids[~self._eligible()] = 0
+        self._vocabulary, self.size = column.vocabulary, len(column.vocabulary)
+        self._row_counts = np.bincount(self.ids, minlength=self.size)
+        self.changes.clear()
+        self._summarize()
+
+    def update(self, rows: list[int]) -> bool:
+        """Look up the label of some rows; most changes of nodes leave it as it was."""
+        column, size = self._table.label_column(self._key), self._table.size
+        if column.vocabulary is not self._vocabulary:
+            return False
+        changed = np.array(rows, dtype=np.intp)
+        before = grown(self.ids, (size,)) if len(self.ids) < size else self.ids
+        self._row_counts[0] += size - len(self.ids)
+        now = column.ids[changed].astype(np.intp)
+        if self._eligible is not None:
+            now[~self._eligible()[changed]] = 0
+        is_larger = len(column.vocabulary) > self.size or before is not self.ids
+        moved = changed if is_larger else changed[before[changed] != now]
+        if not len(moved):
+            return True
         self.size = len(column.vocabulary)
-        rows = np.bincount(self.ids, minlength=self.size)
+        self._row_counts = grown(self._row_counts, (self.size,))
+        np.subtract.at(self._row_counts, before[changed], 1)
+        np.add.at(self._row_counts, now, 1)
+        self.ids = before.copy()
+        self.ids[changed] = now
+        for row in moved.tolist():
+            self.changes.record(row)
+        self._summarize()
+        return True
+
+    def _summarize(self) -> None:
+        rows = self._row_counts
         self.there = rows > 0
         self.leaves_rows_out = bool(self.there[0])
         self.there[0] = False
@@ -132,52 +182,72 @@ class Domains(View):
 
 
 class DomainCounts(View):
-    """Sums of a per-row counter by domain: rebuilt with the domains, updated by the counter."""
+    """Sums of a per-row counter by domain: updated by the counter, and when rows move."""
 
-    __slots__ = ("_counter", "_hit", "counts", "domains")
+    __slots__ = ("_counter", "_hit", "_ids", "counts", "domains")
 
     derived = ("counts",)
 
     def __init__(self, counter: RowCounter, domains: Domains) -> None:
-        super().__init__()
+        super().__init__(domains.changes)
         self.domains = domains
         # The counter owns its sums: a strong reference back would be a cycle.
         self._counter = ref(counter)
         #: domain → pods; domain 0 has none
         self.counts: Int64Array
+        #: row → domain, by which `counts` are summed: those of the last refresh
+        self._ids: IndexArray
         #: row → whether its domain has pods; computed on demand
         #: where domains are not few
         self._hit: BoolArray | None = None
 
-    def stamp(self) -> int:
-        """Return the version of the domains."""
+    def refresh(self) -> bool:
+        """Refresh the domains, whose log tells what moved, and then the sums."""
         self.domains.refresh()
-        return self.domains.version
+        return super().refresh()
 
     def rebuild(self) -> None:
         """Sum all rows."""
-        domains, counter = self.domains, self._counter()
-        if counter is None:
-            raise InvariantError("a counter outlives its sums")
-        rows = counter.counts(len(domains.ids))
-        sums = np.bincount(domains.ids, weights=rows, minlength=domains.size)
+        domains = self.domains
+        sums = np.bincount(domains.ids, weights=self._by_row(), minlength=domains.size)
         self.counts = sums.astype(np.int64)
         self.counts[0] = 0
-        self._hit = None
+        self._ids, self._hit = domains.ids, None
+
+    def update(self, rows: list[int]) -> bool:
+        """Move the pods of rows that have another domain now."""
+        ids, before, by_row = self.domains.ids, self._ids, self._by_row()
+        changed = np.array(rows, dtype=np.intp)
+        changed = changed[by_row[changed] > 0]
+        self.counts = grown(self.counts, (self.domains.size,))
+        known = changed[changed < len(before)]
+        np.subtract.at(self.counts, before[known], by_row[known])
+        np.add.at(self.counts, ids[changed], by_row[changed])
+        self.counts[0] = 0
+        self._ids, self._hit = ids, None
+        return True
+
+    def _by_row(self) -> Int32Array:
+        counter = self._counter()
+        if counter is None:
+            raise InvariantError("a counter outlives its sums")
+        return counter.counts(len(self.domains.ids))
 
     def add(self, row: int, amount: int) -> None:
         """Apply a change of the counter."""
-        domains = self.domains
-        # Otherwise the domains changed and the next refresh sums all rows.
-        if self._read is None or self._stamp != domains.version or row >= len(domains.ids):
+        # The next refresh counts rows that are new.
+        if self._read is None or row >= len(self._ids):
             return
-        domain = domains.ids.item(row)
+        domain = self._ids.item(row)
         if not domain:
             return
         before = self.counts.item(domain)
         self.counts[domain] = before + amount
         if self._hit is not None and not (before and before + amount):
-            self._hit[domains.rows_of(domain)] = not before
+            if self._ids is self.domains.ids:
+                self._hit[self.domains.rows_of(domain)] = not before
+            else:
+                self._hit = None
 
     def hit(self) -> BoolArray:
         """Return which rows are in a domain that has pods; the view must be refreshed."""

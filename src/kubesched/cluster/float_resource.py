@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kubesched.cluster.arrays import Float64Array, Int64Array
+from kubesched.cluster.arrays import Float64Array, Int64Array, grown
 from kubesched.cluster.incremental import RowView
 
 if TYPE_CHECKING:
@@ -61,27 +61,41 @@ class FloatResource(RowView):
         """Read all rows."""
         allocatable, requested, non_zero = columns = self._columns()
         self.is_small = all(map(_are_small, columns))
-        self.is_everywhere = bool(np.count_nonzero(allocatable) == len(allocatable))
+        self.is_everywhere = self._are_all_there(allocatable)
         self.allocatable = allocatable.astype(np.float64)
         self.divisor = self.allocatable if self.is_everywhere else np.maximum(self.allocatable, 1)
         self.requested = requested.astype(np.float64)
         self.non_zero_requested = non_zero.astype(np.float64)
 
     def update(self, rows: list[int]) -> bool:
-        """Read the requested amounts of some rows; rebuild if these rows changed otherwise."""
-        if not self.is_small or len(self.requested) < self._table.size:
+        """Read some rows; rebuild if that changes what is said of all rows."""
+        if not self.is_small or (self.is_everywhere and len(self.divisor) < self._table.size):
             return False
+        self._grow(self._table.size)
         allocatable, requested, non_zero = self._columns()
+        has_node_changes = False
         for row in rows:
-            amount, counted = requested.item(row), non_zero.item(row)
-            if (
-                self.allocatable.item(row) != allocatable.item(row)
-                or not 0 <= amount < SMALL
-                or not 0 <= counted < SMALL
-            ):
+            there, amount, counted = allocatable.item(row), requested.item(row), non_zero.item(row)
+            if not (0 <= there < SMALL and 0 <= amount < SMALL and 0 <= counted < SMALL):
                 return False
+            if self.allocatable.item(row) != there:
+                if self.is_everywhere and not there:
+                    return False
+                self.allocatable[row], self.divisor[row] = there, max(there, 1)
+                has_node_changes = True
             self.requested[row], self.non_zero_requested[row] = amount, counted
-        return True
+        return not has_node_changes or self.is_everywhere == self._are_all_there(allocatable)
+
+    def _grow(self, size: int) -> None:
+        if len(self.divisor) < size:
+            self.allocatable = grown(self.allocatable, (size,))
+            self.divisor = grown(self.divisor, (size,), fill=1)
+            self.requested = grown(self.requested, (size,))
+            self.non_zero_requested = grown(self.non_zero_requested, (size,))
+
+    @staticmethod
+    def _are_all_there(allocatable: Int64Array) -> bool:
+        return bool(np.count_nonzero(allocatable) == len(allocatable))
 
     def _columns(self) -> tuple[Int64Array, Int64Array, Int64Array]:
         table, number = self._table, self._number

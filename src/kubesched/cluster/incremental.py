@@ -79,9 +79,8 @@ class Log(Generic[K]):
             return
         undone = self.since(position)
         if undone is None:
-            # Undone changes are no longer in the log: every reader must rebuild.
-            self._keys, self._resume = [], {}
-            self.position = self._start = self._end = self._end + 1
+            # Undone changes are no longer in the log.
+            self.clear()
             return
         for key in undone:
             self.record(key)
@@ -89,6 +88,11 @@ class Log(Generic[K]):
         while self._resume and next(reversed(self._resume)) >= position:
             self._resume.popitem()
         self._resume[position] = self._end
+
+    def clear(self) -> None:
+        """Discard all changes: every reader must rebuild."""
+        self._keys, self._resume = [], {}
+        self.position = self._start = self._end = self._end + 1
 
     def since(self, position: int) -> list[K] | None:
         """Return the distinct keys recorded since `position`; None if some were discarded."""

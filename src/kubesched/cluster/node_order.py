@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from kubesched.api import names
 from kubesched.api.core import Node
@@ -17,6 +18,7 @@ from kubesched.cluster.arrays import IndexArray
 Zone = tuple[str, str]
 
 _NO_ROWS: Final[IndexArray] = np.zeros(0, dtype=np.intp)
+_NO_TURNS: Final[npt.NDArray[np.uint8]] = np.zeros(0, dtype=np.uint8)
 
 
 class NodeOrder:
@@ -26,6 +28,8 @@ class NodeOrder:
         #: zone → rows, both in order of arrival (a dict is an ordered set)
         self._zones: dict[Zone, dict[int, None]] = {}
         self._zone_of: dict[int, Zone] = {}
+        #: the same rows as arrays, of zones that did not change since
+        self._arrays: dict[Zone, IndexArray] = {}
         self._order: IndexArray | None = None
         self._positions: IndexArray | None = None
 
@@ -37,6 +41,7 @@ class NodeOrder:
         self.remove(row)
         self._zones.setdefault(zone, {})[row] = None
         self._zone_of[row] = zone
+        self._arrays.pop(zone, None)
 
     def remove(self, row: int) -> None:
         """Remove a row, if present."""
@@ -44,6 +49,7 @@ class NodeOrder:
         zone = self._zone_of.pop(row, None)
         if zone is not None:
             del self._zones[zone][row]
+            self._arrays.pop(zone, None)
             if not self._zones[zone]:
                 del self._zones[zone]
 
@@ -53,20 +59,29 @@ class NodeOrder:
 
     def restore(self, saved: dict[Zone, dict[int, None]]) -> None:
         """Restore a saved order of the same rows."""
-        self._zones = saved
+        self._zones, self._arrays = saved, {}
         self._zone_of = {row: zone for zone, rows in saved.items() for row in rows}
         self._order = None
 
     def rows(self) -> IndexArray:
         """Return all rows in order."""
         if self._order is None:
-            zones = [np.fromiter(rows, np.intp, len(rows)) for rows in self._zones.values()]
-            turns = [np.arange(len(rows)) for rows in zones]
+            zones = [self._array(zone) for zone in self._zones]
+            # Small numbers are sorted much faster.
+            turn = np.min_scalar_type(max(map(len, zones), default=0))
+            turns = [np.arange(len(rows), dtype=turn) for rows in zones]
             # A stable sort: within a turn, zones keep their order.
-            in_turn = np.argsort(np.concatenate([_NO_ROWS, *turns]), kind="stable")
+            in_turn = np.argsort(np.concatenate([_NO_TURNS, *turns]), kind="stable")
             self._order = np.concatenate([_NO_ROWS, *zones])[in_turn]
             self._positions = None
         return self._order
+
+    def _array(self, zone: Zone) -> IndexArray:
+        found = self._arrays.get(zone)
+        if found is None:
+            rows = self._zones[zone]
+            found = self._arrays[zone] = np.fromiter(rows, np.intp, len(rows))
+        return found
 
     def positions(self) -> IndexArray:
         """Return the position of each row in the order; undefined for free rows."""

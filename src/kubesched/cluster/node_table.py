@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import numpy as np
 
@@ -38,6 +39,8 @@ FIRST_CAPACITY = 64
 #: With more label columns than that, all are dropped, and rebuilt on demand: selectors of pods may
 #: name any label.
 MOST_LABELS = 1024
+
+_NO_LABELS: Final[dict[str, str]] = {}
 
 LabelColumn = ValueColumn[str | None]
 
@@ -75,7 +78,11 @@ class NodeTable:
         self.shown = self._show()
         self.taints: ValueColumn[tuple[Taint, ...]] = ValueColumn((), FIRST_CAPACITY)
         self.features: ValueColumn[frozenset[str]] = ValueColumn(frozenset(), FIRST_CAPACITY)
-        self._labels: dict[str, LabelColumn] = {}
+        # Nearly all clusters need these: pods are spread by them unless they say otherwise.
+        self._labels: dict[str, LabelColumn] = {
+            key: ValueColumn(None, FIRST_CAPACITY)
+            for key in (names.LABEL_HOSTNAME, names.LABEL_ZONE)
+        }
         self._domains: Recent[str, Domains] = Recent(limit=256)
         #: (resource number, whether a default counts for pods that request none) → float columns
         self._floats: dict[int, FloatResource] = {}
@@ -243,9 +250,8 @@ class NodeTable:
         column = self._labels.get(key)
         if column is None:
             column = self._labels[key] = ValueColumn(None, self._capacity)
-            for row, node in enumerate(self.nodes):
-                if node is not None and node.metadata.labels is not None:
-                    column.put(row, node.metadata.labels.get(key))
+            labels = [_NO_LABELS if node is None else node.metadata.labels for node in self.nodes]
+            column.put_all([None if each is None else each.get(key) for each in labels])
         return column
 
     def domains(self, key: str) -> Domains:

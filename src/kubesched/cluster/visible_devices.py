@@ -30,10 +30,20 @@ NOTHING = 0
 class NodeDevices:
     """The devices that some nodes can use."""
 
-    __slots__ = ("_pool_of", "layout", "pools", "relevant", "rows", "unreachable", "unusable")
+    __slots__ = (
+        "_pool_of",
+        "layout",
+        "pool_keys",
+        "pools",
+        "relevant",
+        "rows",
+        "unreachable",
+        "unusable",
+    )
 
     def __init__(self, pools: tuple[PoolView, ...], layout: int) -> None:
         self.pools = pools
+        self.pool_keys = [pool.key for pool in pools]
         #: equal for what differs only in the devices at each place
         self.layout = layout
         usable = [pool for pool in pools if pool.is_usable]

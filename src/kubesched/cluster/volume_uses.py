@@ -5,7 +5,7 @@ Incrementally maintained, inside transactions too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 from kubesched.cluster.pod_volumes import Disk, DiskKey, PodVolumes
@@ -22,6 +22,8 @@ class VolumeUses:
     """Uses of claims and disks by pods on rows."""
 
     def __init__(self) -> None:
+        #: row → number of its pods that have volumes which may be attached
+        self._pods: dict[int, int] = {}
         #: of claims that pods name
         self._claims: Uses[ClaimKey] = {}
         #: of ephemeral claims
@@ -40,6 +42,8 @@ class VolumeUses:
         self._count(row, volumes, -1)
 
     def _count(self, row: int, volumes: PodVolumes, amount: int) -> None:
+        if volumes.attachable:
+            _add_to(self._pods, row, amount)
         for mount in volumes.mounts:
             claim = mount.key
             if mount.ephemeral:
@@ -50,6 +54,11 @@ class VolumeUses:
         for disk in volumes.disks:
             for key in disk.keys:
                 _add(self._disks, (key, disk.read_only), row, amount)
+
+    @property
+    def rows(self) -> Collection[int]:
+        """The rows whose pods have claims, or other volumes that may be attached; a live view."""
+        return self._pods.keys()
 
     def is_claim_in_use(self, key: ClaimKey) -> bool:
         """Return whether some placed pod names a claim."""
@@ -82,12 +91,17 @@ class VolumeUses:
         require(self._ephemeral == counted._ephemeral, "rows that use ephemeral claims")
         require(self._names == counted._names, "rows that use claims of a name")
         require(self._disks == counted._disks, "rows that use disks")
+        require(self._pods == counted._pods, "pods with volumes by row")
 
 
 def _add(uses: Uses[K], key: K, row: int, amount: int) -> None:
     rows = uses.setdefault(key, {})
+    _add_to(rows, row, amount)
+    if not rows:
+        del uses[key]
+
+
+def _add_to(rows: dict[int, int], row: int, amount: int) -> None:
     rows[row] = rows.get(row, 0) + amount
     if not rows[row]:
         del rows[row]
-        if not rows:
-            del uses[key]

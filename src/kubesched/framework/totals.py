@@ -363,8 +363,11 @@ class Totals(RowView):
 
     def update(self, rows: list[int]) -> bool:
         """Sum some rows."""
-        if not self.in_range or len(self.totals) < self._table.size:
+        if not self.in_range:
             return False
+        if len(self.totals) < self._table.size:
+            self.totals = grown(self.totals, (self._table.size,), fill=INFEASIBLE)
+            self._best = None
         if len(rows) <= FEW_ROWS and self._update_by_row(rows):
             return True
         changed = np.array(rows, dtype=np.intp)

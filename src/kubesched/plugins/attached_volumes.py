@@ -13,11 +13,14 @@ cached, too.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from kubesched.api.storage import CSINode
+from kubesched.api.core import Node
+from kubesched.api.storage import CSINode, CSINodeDriver
 from kubesched.cluster.arrays import BoolArray, Int64Array, grown
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.incremental import View
@@ -40,13 +43,19 @@ class RowVolumes(NamedTuple):
     error: str = ""
 
 
+#: Of rows without volumes.
+NONE: Final = RowVolumes()
+
+
 def limits_of(csi_node: CSINode | None) -> dict[str, int]:
     """Return driver → limit of volumes of a node, for drivers with a limit."""
-    if csi_node is None:
-        return {}
+    return {} if csi_node is None else _limits_of(csi_node.spec.drivers)
+
+
+def _limits_of(drivers: Iterable[CSINodeDriver]) -> dict[str, int]:
     return {
         driver.name: driver.allocatable.count
-        for driver in csi_node.spec.drivers
+        for driver in drivers
         if driver.allocatable is not None and driver.allocatable.count is not None
     }
 
@@ -82,14 +91,14 @@ class AttachedVolumes(View):
         self.errors: set[int] = set()
         #: attachment → its node at the last update
         self._attached_to: dict[str, str] = {}
-        #: row → its CSINode at the last update: most changes are of the row's pods
-        self._csi_nodes: dict[int, CSINode | None] = {}
+        #: row → its CSINode at the last update, where there is one: most changes are of pods
+        self._csi_nodes: dict[int, CSINode] = {}
 
     def at(self, row: int) -> RowVolumes:
         """Compute the volumes of a row as it is now, possibly in a transaction."""
         node = self._table.nodes[row]
         if node is None:
-            return RowVolumes()
+            return NONE
         ids: set[VolumeId] = set()
         try:
             for pod in self._table.pods[row].values():
@@ -120,16 +129,37 @@ class AttachedVolumes(View):
 
     def rebuild(self) -> None:
         """Compute all rows."""
-        size = self._table.size
         self.claims = ClaimVolumes(self._storage, prefix=self.claims.prefix)
         attachments = self._storage.attachments
         self._attached_to = {each.metadata.name: each.spec.node_name for each in attachments}
-        self.free, self.with_driver, self._csi_nodes = {}, {}, {}
         self.rows, self.rows_with, self.errors = {}, {}, set()
-        self.has_csi_node = np.zeros(size, dtype=np.bool_)
-        self.has_limits = np.zeros(size, dtype=np.bool_)
-        for row in range(size):
+        get = self._storage.csi_nodes.get
+        csi_nodes = [
+            None if node is None else get(node.metadata.name) for node in self._table.nodes
+        ]
+        self._csi_nodes = {row: each for row, each in enumerate(csi_nodes) if each is not None}
+        self.has_csi_node = np.array([each is not None for each in csi_nodes], dtype=np.bool_)
+        self._set_all_limits([() if each is None else each.spec.drivers for each in csi_nodes])
+        attached = map(self._table.row_of, self._attached_to.values())
+        for row in {*self._table.volume_uses.rows, *(row for row in attached if row is not None)}:
             self._work_out(row)
+
+    def _set_all_limits(self, drivers_of: list[tuple[CSINodeDriver, ...]]) -> None:
+        """Set drivers and limits of all rows, whose nodes mostly have the same drivers."""
+        numbers: dict[tuple[CSINodeDriver, ...], int] = {}
+        number_of = [numbers.setdefault(each, len(numbers)) for each in drivers_of]
+        of_row = np.array(number_of, dtype=np.intp)
+        limits = [_limits_of(each) for each in numbers]
+        self.has_limits = np.array([bool(each) for each in limits], dtype=np.bool_)[of_row]
+        self.free = {
+            driver: np.array([each.get(driver, NO_LIMIT) for each in limits])[of_row]
+            for driver in dict.fromkeys(chain.from_iterable(limits))
+        }
+        names = [{each.name for each in drivers} for drivers in numbers]
+        self.with_driver = {
+            driver: np.array([driver in each for each in names], dtype=np.bool_)[of_row]
+            for driver in dict.fromkeys(chain.from_iterable(names))
+        }
 
     def update(
         self,
@@ -173,8 +203,12 @@ class AttachedVolumes(View):
         return [now] if before is None else [before, now]
 
     def _work_out(self, row: int) -> None:
-        old = self.rows.pop(row, RowVolumes())
-        new = self.at(row)
+        node = self._table.nodes[row]
+        csi_node = None if node is None else self._storage.csi_nodes.get(node.metadata.name)
+        has_another = csi_node is not self._csi_nodes.get(row)
+        if has_another:
+            self._set_drivers(row, csi_node)
+        old, new = self.rows.pop(row, NONE), self._volumes_of(row, node)
         if new.counts or new.error:
             self.rows[row] = new
         for gone in old.ids - new.ids:
@@ -184,14 +218,23 @@ class AttachedVolumes(View):
         for come in new.ids - old.ids:
             self.rows_with.setdefault(come, set()).add(row)
         (self.errors.add if new.error else self.errors.discard)(row)
-        node = self._table.nodes[row]
-        csi_node = None if node is None else self._storage.csi_nodes.get(node.metadata.name)
-        self._set_limits(row, csi_node, new)
-        if csi_node is not self._csi_nodes.get(row):
-            self._csi_nodes[row] = csi_node
-            self._set_drivers(row, csi_node)
+        if has_another or old.counts != new.counts:
+            self._set_limits(row, csi_node, new)
+
+    def _volumes_of(self, row: int, node: Node | None) -> RowVolumes:
+        """Return the volumes of a row; most changes are of rows without any."""
+        if node is None:
+            return NONE
+        has_any = row in self._table.volume_uses.rows or self._storage.attachments.of_node(
+            node.metadata.name
+        )
+        return self.at(row) if has_any else NONE
 
     def _set_drivers(self, row: int, csi_node: CSINode | None) -> None:
+        if csi_node is None:
+            self._csi_nodes.pop(row, None)
+        else:
+            self._csi_nodes[row] = csi_node
         self.has_csi_node[row] = csi_node is not None
         drivers = {each.name for each in csi_node.spec.drivers} if csi_node else set()
         for driver in drivers - self.with_driver.keys():

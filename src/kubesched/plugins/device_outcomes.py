@@ -11,6 +11,7 @@ wins.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -41,6 +42,8 @@ UNKNOWN, FITS, LACKS, INVALID, FAILS, LATE = range(6)
 #: How many kinds of claims are cached, and how many signatures of nodes for each.
 CACHED_KINDS: Final = 256
 CACHED_SIGNATURES: Final = 4096
+#: How many are looked at before the time is: that takes a few milliseconds.
+AT_ONCE: Final = 1024
 #: Nodes that see more devices have signatures that are too large to cache many of them.
 MAX_SIGNED: Final = 1024
 
@@ -159,10 +162,26 @@ class Outcomes(View):
         if late or not wanted:
             return True
         self.wanted.refresh()
-        for number, signature in self._signed(sorted(wanted)):
+        in_order, late_before = sorted(wanted), len(self._late)
+        for start in range(0, len(in_order), AT_ONCE):
+            # Each attempt makes some progress, however short its time.
+            if start and budget.is_paused:
+                return False
+            if not self._find(in_order[start : start + AT_ONCE], budget):
+                return False
+            if len(self._late) > late_before:
+                break
+        if not self._unknown:
+            # A set that once held thousands of numbers takes as long to look through as then.
+            self._unknown = set()
+        return True
+
+    def _find(self, numbers: Sequence[int], budget: SearchBudget) -> bool:
+        """Search for some numbers; return False if the time of the attempt is up before that."""
+        for number, signature in self._signed(numbers):
             found = None if signature is None else self._by_signature.get(signature)
             if found is None:
-                if budget.is_paused:
+                if budget.is_paused and number != numbers[0]:
                     return False
                 found = self._search(number, budget)
                 if found.code == UNKNOWN:
@@ -173,12 +192,9 @@ class Outcomes(View):
             if found.code == LATE:
                 self._late.add(number)
                 break
-        if not self._unknown:
-            # A set that once held thousands of numbers takes as long to look through as then.
-            self._unknown = set()
         return True
 
-    def _signed(self, numbers: list[int]) -> list[tuple[int, DeviceSignature | None]]:
+    def _signed(self, numbers: Sequence[int]) -> list[tuple[int, DeviceSignature | None]]:
         """Return the numbers with their signatures, None for those that see too many devices."""
         at = self._visible.at
         small = [number for number in numbers if len(at(number).relevant) <= MAX_SIGNED]

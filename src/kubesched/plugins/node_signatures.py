@@ -19,6 +19,7 @@ import numpy as np
 
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array
 from kubesched.cluster.device_table import BARE
+from kubesched.cluster.device_uses import UNUSED
 from kubesched.cluster.numbering import Numbering
 from kubesched.cluster.visible_devices import NodeDevices, VisibleDevices
 from kubesched.plugins.device_constraints import find_attribute
@@ -30,16 +31,18 @@ from kubesched.plugins.device_requests import Wanted
 _NOT_COMPARED = 0
 
 
+#: Number of the hardware, and how much is taken of each device that matters.
+DeviceSignature = tuple[int, tuple[int, ...]]
+
+
 class Hardware(NamedTuple):
     """What nodes have in common whose devices differ in nothing but in what is taken of them."""
 
     number: int
     #: places of devices of which it matters what is taken
     places: tuple[int, ...]
-
-
-#: Number of the hardware, and how much is taken of each device that matters.
-DeviceSignature = tuple[int, tuple[int, ...]]
+    #: the signature of nodes of whose devices nothing is taken: most of a large cluster
+    unused: DeviceSignature
 
 
 class NodeSignatures:
@@ -64,9 +67,14 @@ class NodeSignatures:
         cached = self._hardware
         self._find([number for number in numbers if number not in cached])
         keys, levels, at = self._table.keys, self._uses.levels, self._visible.at
+        in_use = self._uses.pools
         found = []
         for number in numbers:
-            hardware, rows = cached[number], at(number).relevant
+            hardware, node = cached[number], at(number)
+            if in_use.isdisjoint(node.pool_keys):
+                found.append(hardware.unused)
+                continue
+            rows = node.relevant
             taken = levels([keys[rows[place]] for place in hardware.places])
             found.append((hardware.number, tuple(taken)))
         return found
@@ -83,14 +91,17 @@ class NodeSignatures:
             is_asked_for |= state != NO
         properties = self._properties(rows, states, is_asked_for)
         flat, width = properties.tobytes(), properties.itemsize * properties.shape[1]
-        places: dict[int, tuple[int, ...]] = {}
+        known: dict[int, Hardware] = {}
         start = 0
         for number, each in zip(numbers, nodes, strict=True):
             end = start + len(each.relevant)
-            hardware = self._numbers((each.layout, flat[start * width : end * width]))
-            if hardware not in places:
-                places[hardware] = self._places(each, rows[start:end], is_asked_for[start:end])
-            self._hardware[number] = Hardware(hardware, places[hardware])
+            kind = self._numbers((each.layout, flat[start * width : end * width]))
+            hardware = known.get(kind)
+            if hardware is None:
+                places = self._places(each, rows[start:end], is_asked_for[start:end])
+                hardware = Hardware(kind, places, (kind, (UNUSED,) * len(places)))
+                known[kind] = hardware
+            self._hardware[number] = hardware
             start = end
 
     def _places(

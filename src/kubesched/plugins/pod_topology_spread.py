@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -161,6 +161,31 @@ class HardDomains(Struct, frozen=True):
         return smallest
 
 
+class NodeClasses(NamedTuple):
+    """Classes of nodes with the same score: most have no matching pod, and there are few zones."""
+
+    #: level by class, for each constraint
+    levels: Sequence[IndexArray]
+    #: node → class; None if each node is a class by itself
+    of_nodes: IndexArray | None
+    #: class → number of nodes
+    node_counts: Int64Array
+
+    @classmethod
+    def of(cls, levels: Sequence[IndexArray]) -> NodeClasses:
+        """Classify nodes by their levels, if that makes fewer classes than there are nodes."""
+        nodes = len(levels[0])
+        sizes = [int(each.max(initial=0)) + 1 for each in levels]
+        number = math.prod(sizes)
+        if number > nodes:
+            return cls(levels, None, np.ones(nodes, dtype=np.int64))
+        of_nodes = levels[0]
+        for level, size in zip(levels[1:], sizes[1:], strict=True):
+            of_nodes = of_nodes * size + level
+        node_counts = np.bincount(of_nodes, minlength=number)
+        return cls(np.unravel_index(np.arange(number), sizes), of_nodes, node_counts)
+
+
 class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     """Counts matching pods by domain."""
 
@@ -293,25 +318,39 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     def _scores_of_nodes(
         self, pod: PodInfo, constraints: PodConstraints, nodes: NodeRows
     ) -> DomainScores:
-        """Return the score of each node by all of its domains."""
-        ignored = nodes.none()
+        """Return the scores of nodes by all of their domains, for classes of equal nodes."""
+        levels = [self._levels(constraint, nodes) for constraint in constraints.soft]
+        classes = NodeClasses.of(levels)
+        ignored = classes.node_counts == 0
         if constraints.need_all_labels:
-            for constraint in constraints.soft:
-                ignored |= self._ids(constraint, nodes) == 0
-        total = np.zeros(len(nodes))
+            for level in classes.levels:
+                ignored |= level == 0
+        total = np.zeros(len(ignored))
         keys = _keys(constraints.soft) if constraints.need_all_labels else ()
-        for constraint in constraints.soft:
-            of_nodes = self._ids(constraint, nodes)
+        for constraint, level in zip(constraints.soft, classes.levels, strict=True):
             if constraint.topology_key == names.LABEL_HOSTNAME:
-                number = len(nodes) - int(np.count_nonzero(ignored))
-                count = self._counts(constraint)[nodes.rows].astype(np.int64)
+                number = int(classes.node_counts[~ignored].sum())
+                count = level - 1
             else:
-                number = int(np.count_nonzero(np.bincount(of_nodes[~ignored])))
+                number = int(np.count_nonzero(np.bincount(level[~ignored])))
                 domains = self._domains_for(pod.signature, constraint, keys)
-                count = self._domain_counts(constraint, domains).take(of_nodes)
+                count = self._domain_counts(constraint, domains).take(level)
             weight = math.log(number + 2)
-            total += np.where(of_nodes > 0, count * weight + (constraint.max_skew - 1), 0.0)
-        return DomainScores(np.where(ignored, 0, _rounded(total)), None, ~ignored)
+            total += np.where(level > 0, count * weight + (constraint.max_skew - 1), 0.0)
+        return DomainScores(np.where(ignored, 0, _rounded(total)), classes.of_nodes, ~ignored)
+
+    def _levels(self, constraint: SpreadConstraint, nodes: NodeRows) -> IndexArray:
+        """Return what the score of each node depends on: 0 for nodes without the label.
+
+        Else it is the node's domain, or one more than the matching pods of a host.
+        """
+        of_nodes = self._ids(constraint, nodes)
+        if constraint.topology_key != names.LABEL_HOSTNAME:
+            return of_nodes
+        pods = self._counts(constraint)[nodes.rows].astype(np.intp) + 1
+        if self._table.domains(constraint.topology_key).leaves_rows_out:
+            pods[of_nodes == 0] = 0
+        return pods
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> DomainScores:  # noqa: ARG002
         """Return the scores of PreScore."""

@@ -13,8 +13,8 @@ from typing import Final
 
 from kubesched.plugins.device_search import Search, Solution
 
-#: How long other tasks have to wait for a search. Leases are renewed every two seconds.
-SLICE_S: Final = 0.1
+#: How long other tasks have to wait for a search, such as those that read watches.
+SLICE_S: Final = 0.03
 
 
 class SearchBudget:

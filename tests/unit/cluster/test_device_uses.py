@@ -49,6 +49,16 @@ def test_what_is_given_back_is_free() -> None:
     assert len(uses) == 0
 
 
+def test_pools_are_in_use_while_something_of_a_device_is_taken() -> None:
+    uses = DeviceUses()
+    uses.take((result("a"), shared("b", "1", "1Gi"), shared("b", "2", "1Gi")))
+    assert list(uses.pools) == [A[:2]]
+    uses.give_back((result("a"), shared("b", "1", "1Gi")))
+    assert list(uses.pools) == [A[:2]]
+    uses.give_back((shared("b", "2", "1Gi"),))
+    assert not uses.pools
+
+
 def test_administrators_take_nothing() -> None:
     uses = DeviceUses()
     uses.take((result("a", admin=True),))

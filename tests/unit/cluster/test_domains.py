@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from kubesched.api.labels import Selector
+from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.domains import Domains
 from kubesched.cluster.node_rows import NodeRows
-from tests.support.objects import node
+from kubesched.cluster.pod_counters import Selection
+from tests.support.objects import node, pod
 from tests.support.scheduling import cluster_of
 
 ZONE = "topology.kubernetes.io/zone"
@@ -93,3 +99,77 @@ def test_masks_of_domains_are_made_anew_when_a_node_moves() -> None:
     moved = cluster.table.row_of("a")
     assert set(np.flatnonzero(domains.rows_in(chosen)).tolist()) == {row, moved}
     assert not domains.has_one_row_each
+
+
+def test_only_nodes_that_move_change_their_domain() -> None:
+    cluster = cluster_of(*CLUSTER)
+    domains = Domains(cluster.table, ZONE)
+    domains.refresh()
+    ids, position = domains.ids, domains.changes.position
+
+    cluster.put_node(node("a", zone="1", unschedulable=True))
+    domains.refresh()
+    assert domains.ids is ids, "a cordoned node is in its zone"
+    assert domains.changes.position == position
+
+    cluster.put_node(node("a", zone="2"))
+    domains.refresh()
+    assert domains.changes.since(position) == [cluster.table.row_of("a")]
+    assert ids is not domains.ids, "arrays that callers may hold stay as they are"
+
+
+NAMES = st.sampled_from("abcdef")
+
+
+class MovingNodes(RuleBasedStateMachine):
+    """Nodes come, go and move, and so do pods; sums by domain follow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = cluster_of(*CLUSTER)
+        self.count = 0
+        counted = Selection(Selector.of(()), None, with_terminating=True)
+        self.counter = self.cluster.table.pod_counter(counted)
+        self.domains = [
+            Domains(self.cluster.table, ZONE),
+            Domains(self.cluster.table, ZONE, self.eligible),
+        ]
+
+    def eligible(self) -> BoolArray:
+        table = self.cluster.table
+        return table.valid[: table.size] & ~table.unschedulable[: table.size]
+
+    @rule(name=NAMES, zone=st.sampled_from([None, "1", "2", "3"]), closed=st.booleans())
+    def put_node(self, name: str, zone: str | None, closed: bool) -> None:
+        self.cluster.put_node(node(name, zone=zone, unschedulable=closed))
+
+    @rule(name=NAMES)
+    def remove_node(self, name: str) -> None:
+        self.cluster.remove_node(name)
+
+    @rule(name=NAMES)
+    def put_pod(self, name: str) -> None:
+        self.count += 1
+        self.cluster.put_pod(pod(f"p{self.count}", node=name))
+
+    @rule(number=st.integers(1, 20))
+    def remove_pod(self, number: int) -> None:
+        self.cluster.remove_pod(f"p{number}")
+
+    @rule(which=st.integers(0, 1))
+    def sum_up(self, which: int) -> None:
+        """As views are: only some of them, and not after each change."""
+        domains = self.domains[which]
+        sums = self.counter.by_domain(domains)
+        there = self.counter.hit(domains)
+        by_row = self.counter.counts(self.cluster.table.size)
+        expected = np.bincount(domains.ids, weights=by_row, minlength=domains.size)
+        expected[0] = 0
+        assert sums.tolist() == expected.tolist()
+        assert there.tolist() == (expected > 0).take(domains.ids).tolist()
+        domains.validate()
+        self.counter.validate()
+
+
+TestMovingNodes = MovingNodes.TestCase
+TestMovingNodes.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)

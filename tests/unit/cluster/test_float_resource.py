@@ -66,3 +66,28 @@ def test_amounts_that_floats_may_not_hold_are_not_small(large: int) -> None:
     cluster.put_node(node("b", memory=str(large)))
     assert not table.float_resource(MEMORY).is_small
     table.validate()
+
+
+def test_a_node_that_comes_or_is_resized_is_read_alone() -> None:
+    cluster = cluster_of(*(node(name, cpu="4") for name in "abcdefgh"))
+    cluster.remove_node("h")
+    cpu = cluster.table.float_resource(CPU)
+    assert not cpu.is_everywhere
+    of_all = cpu.requested
+
+    cluster.put_node(node("a", cpu="2"))
+    assert cluster.table.float_resource(CPU).divisor.tolist() == [2000, *[4000] * 6, 1]
+    assert cpu.requested is of_all
+    cluster.put_node(node("h", cpu="1"))
+    assert cluster.table.float_resource(CPU).is_everywhere
+    cluster.table.validate()
+
+
+def test_the_table_may_grow_while_a_row_has_none() -> None:
+    cluster = cluster_of(*map(node, "abcdef"), node("g", resources={"ephemeral-storage": "5"}))
+    table = cluster.table
+    assert table.float_resource(EPHEMERAL_STORAGE).divisor.tolist() == [1] * 6 + [5]
+    cluster.put_node(node("h", resources={"ephemeral-storage": "7"}))
+    cluster.put_node(node("i"))
+    assert table.float_resource(EPHEMERAL_STORAGE).divisor.tolist() == [1] * 6 + [5, 7, 1]
+    table.validate()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from kubesched.api import names
 from kubesched.cluster.node_order import NodeOrder, zone_name, zone_of
 from tests.support.objects import node
@@ -85,3 +88,27 @@ def test_a_zone_is_named_with_its_region_if_it_has_one() -> None:
     assert zone_name(node("n", zone="a")) == "a"
     assert zone_name(node("n", labels=region)) == "r"
     assert zone_name(node("n")) == ""
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["", "a", "b", "c", "d"]))))
+@settings(deadline=None)
+def test_the_order_is_that_of_zones_in_turn(changes: list[tuple[int, str]]) -> None:
+    """After each change, of which `""` removes the row."""
+    order, zones = NodeOrder(), dict[str, list[int]]()
+    for row, zone in changes:
+        before = next((name for name, rows in zones.items() if row in rows), "")
+        if before and before != zone:
+            zones[before].remove(row)
+            if not zones[before]:
+                del zones[before]
+        if zone and before != zone:
+            zones.setdefault(zone, []).append(row)
+        if zone:
+            order.place(row, node(f"n{row}", zone=zone))
+        else:
+            order.remove(row)
+        longest = max(map(len, zones.values()), default=0)
+        turns = [
+            rows[turn] for turn in range(longest) for rows in zones.values() if turn < len(rows)
+        ]
+        assert order.rows().tolist() == turns

@@ -98,6 +98,22 @@ def test_a_pod_that_comes_back_with_other_volumes_is_counted_anew() -> None:
     cluster.validate()
 
 
+def test_rows_have_pods_with_volumes_that_may_be_attached() -> None:
+    cluster = cluster_of(
+        node("n1"),
+        node("n2"),
+        using(pod("p1", node="n1"), "a"),
+        using(pod("p2", node="n1"), "b"),
+        pod("p3", node="n2"),
+    )
+    uses = cluster.table.volume_uses
+    assert set(uses.rows) == {0}
+    cluster.remove_pod("p1")
+    assert set(uses.rows) == {0}
+    cluster.remove_pod("p2")
+    assert not uses.rows
+
+
 def test_validate_notices_what_was_not_counted() -> None:
     cluster = cluster_of(node("n1"), using(pod("p1", node="n1"), "a"))
     cluster.table.volume_uses.remove(0, cluster.table.pods[0]["p1"].volumes)

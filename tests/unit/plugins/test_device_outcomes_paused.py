@@ -9,7 +9,7 @@ from kubesched.config.durations import Duration
 from kubesched.framework.attempt_error import AttemptError, AttemptPausedError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.feasible_nodes import FeasibleNodes
-from kubesched.plugins import search_budget
+from kubesched.plugins import device_outcomes, search_budget
 from tests.support.device_objects import (
     allocated,
     claim,
@@ -101,3 +101,31 @@ def test_other_claims_are_not_concerned() -> None:
     lab.attempts()
     fill(lab.cluster, claim("d", request()))
     assert lab.feasible(claiming(pod("q"), "d")) == ["n1"]
+
+
+def test_each_attempt_gets_further_however_many_nodes_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search_budget, "SLICE_S", 1e-9)
+    monkeypatch.setattr(device_outcomes, "AT_ONCE", 2)
+    nodes = [node(f"n{number}") for number in range(9)]
+    lab = Lab(*nodes)
+    fill(lab.cluster, device_class(), claim("c", request()))
+    for number in range(9):
+        devices = [device(f"d{each}", a=number) for each in range(number % 3 + 1)]
+        fill(lab.cluster, slice_of(f"s{number}", *devices, node=f"n{number}"))
+
+    attempts = 1
+    while True:
+        state = CycleState()
+        state.may_pause = True
+        try:
+            found = lab.framework.evaluator.filter(state, lab.pending(ASKING))
+        except AttemptPausedError:
+            attempts += 1
+            assert attempts < 20
+        else:
+            break
+    assert isinstance(found, FeasibleNodes)
+    assert len(found) == 9
+    assert attempts > 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -30,7 +30,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable, unschedulable
-from kubesched.plugins.pod_topology_spread import NO_CONSTRAINTS, _rounded
+from kubesched.plugins.pod_topology_spread import NO_CONSTRAINTS, NodeClasses, _rounded
 from tests.support.evaluating import feasible_rows, total_scores
 from tests.support.objects import node, pod, spread_over
 from tests.support.scheduling import Lab
@@ -528,3 +528,23 @@ def test_scores_are_rounded_to_the_nearest(counts: list[int], domains: int, max_
     below = math.floor(raw)
     want = below + 1 if raw - below >= 0.5 else below
     assert _rounded(np.array([raw])).tolist() == [want]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 40)), min_size=1, max_size=60
+    )
+)
+@settings(deadline=None)
+def test_classes_of_nodes_have_the_levels_of_their_nodes(nodes: list[tuple[int, int, int]]) -> None:
+    """Whether there are few classes, or each node is one."""
+    for width in (1, 2, 3):
+        levels = list(np.array(nodes, dtype=np.intp).T[:width])
+        classes = NodeClasses.of(levels)
+        of_nodes = classes.of_nodes
+        if of_nodes is None:
+            of_nodes = np.arange(len(nodes))
+        for level, by_class in zip(levels, classes.levels, strict=True):
+            assert by_class.take(of_nodes).tolist() == level.tolist()
+        counted = np.bincount(of_nodes, minlength=len(classes.node_counts))
+        assert classes.node_counts.tolist() == counted.tolist()
