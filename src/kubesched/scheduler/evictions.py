@@ -7,11 +7,17 @@ deleted: its binding is cancelled.
 Requests may be queued for seconds, and several preemptors may choose the same victim meanwhile. So
 one deletion serves all of them, and each request checks right before it is sent whether the victim
 still exists.
+
+A few victims are evicted at a time: those of preemptors of higher priority first, then those of
+earlier ones. With the victims of all preemptors at once, each would be marked before the first one
+is deleted: every preemptor would wait for the victims of all, and so would the bindings behind
+those requests.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -26,8 +32,12 @@ from kubesched.metrics.label_values import ERROR, SUCCESS
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.preemptor import POD, Preemptor
 from kubesched.scheduler.tasks import Tasks
+from kubesched.scheduler.turns import Turns
 
 _log = logs.get_logger(__name__)
+
+#: Victims that are evicted at a time: as many as there are connections to the API server.
+AT_ONCE = 64
 
 
 class Deletion(NamedTuple):
@@ -42,10 +52,12 @@ class Deletion(NamedTuple):
 class Eviction:
     """The eviction of one preemptor's victims."""
 
-    __slots__ = ("last_victim", "nodes", "preemptor")
+    __slots__ = ("last_victim", "nodes", "preemptor", "rank")
 
-    def __init__(self, preemptor: Preemptor, nodes: Mapping[str, str]) -> None:
+    def __init__(self, number: int, preemptor: Preemptor, nodes: Mapping[str, str]) -> None:
         self.preemptor = preemptor
+        #: victims of the lowest rank are evicted first
+        self.rank = -preemptor.priority, number
         #: victim's uid → its node
         self.nodes = nodes
         #: the victim that is evicted last, None while there are others
@@ -90,6 +102,9 @@ class Evictions:
         #: victim's uid → its deletion, until the deletion is observed
         self._deletions: dict[str, Deletion] = {}
         self._tasks = Tasks()
+        self._numbers = itertools.count()
+        #: whose victim is evicted next
+        self._turns = Turns(AT_ONCE)
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict pods in the background, except those that terminate already."""
@@ -116,7 +131,7 @@ class Evictions:
             numVictimsToDelete=len(staying),
         )
         nodes = {each.uid: self._cluster.node_of(each.uid) or "" for each in staying}
-        eviction = Eviction(preemptor, nodes)
+        eviction = Eviction(next(self._numbers), preemptor, nodes)
         self._under_way.update(dict.fromkeys((preemptor.uid, *preemptor.pods), eviction))
         self._tasks.start(self._evict_all(eviction, staying))
 
@@ -230,7 +245,8 @@ class Evictions:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._deletions[victim.uid] = Deletion(victim, eviction.nodes[victim.uid], done)
         try:
-            await self._delete(eviction, victim)
+            async with self._turns.take(eviction.rank):
+                await self._delete(eviction, victim)
         except BaseException as failed:
             del self._deletions[victim.uid]
             if isinstance(failed, ClientError):

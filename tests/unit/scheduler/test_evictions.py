@@ -360,8 +360,8 @@ class Bench:
             self.pods[name] = on_node(pod(name), "n1")
         return [self.cluster.put_pod(self.pods[name]) for name in names]
 
-    def evict(self, *names: str, by: str = "preemptor") -> None:
-        preemptor = self.cluster.compiler.pending(pod(by, priority=10))
+    def evict(self, *names: str, by: str = "preemptor", priority: int = 10) -> None:
+        preemptor = self.cluster.compiler.pending(pod(by, priority=priority))
         self.evictions.evict(preemptor, "n1", self.victims(*names))
 
     def gone(self, name: str) -> None:
@@ -411,6 +411,27 @@ def test_all_but_the_last_at_once_then_the_last() -> None:
         assert sorted(bench.notes.notes) == [
             (name, "preemptor", "Preempted by pod preemptor on node n1") for name in "abc"
         ]
+
+    slow_motion(steps)
+
+
+def test_victims_of_more_important_and_then_of_earlier_preemptors_go_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kubesched.scheduler.evictions.AT_ONCE", 1)
+
+    async def steps(bench: Bench) -> None:
+        bench.server.held = {"delete a": asyncio.Event()}
+        bench.evict("a", "b", "c")
+        await turns()
+        bench.evict("d", "e", by="second")
+        bench.evict("f", by="important", priority=20)
+        await turns()
+        bench.server.held["delete a"].set()
+        await bench.evictions.drain(5)
+        assert bench.server.log == [
+            f"{call} {name}" for name in "afbdce" for call in ("mark", "delete")
+        ], "c, the last victim, gets in line when b is gone, and is before e"
 
     slow_motion(steps)
 
