@@ -42,6 +42,16 @@ class RequestRules(Struct, frozen=True):
         )
 
 
+def is_preempted(pod: Pod) -> bool:
+    """Return whether a scheduler has marked a pod as the victim of one of higher priority."""
+    return any(
+        condition.type == names.DISRUPTION_TARGET
+        and condition.status == "True"
+        and condition.reason == names.REASON_PREEMPTION_BY_SCHEDULER
+        for condition in pod.status.conditions
+    )
+
+
 class PodInfo:
     """A pod with its signature and its requests."""
 
@@ -123,12 +133,7 @@ class PodInfo:
     @property
     def is_being_preempted(self) -> bool:
         """Whether a scheduler deleted it for a pod of higher priority, and it still terminates."""
-        return self.pod.metadata.deletion_timestamp is not None and any(
-            condition.type == names.DISRUPTION_TARGET
-            and condition.status == "True"
-            and condition.reason == names.REASON_PREEMPTION_BY_SCHEDULER
-            for condition in self.pod.status.conditions
-        )
+        return self.pod.metadata.deletion_timestamp is not None and is_preempted(self.pod)
 
     @property
     def full_name(self) -> str:

@@ -5,7 +5,8 @@
       └───> pending          the root is being tried: its pods come back when that is over
 
 A group that failed backs off and is tried again; it is parked only while a plugin gates one of its
-members. So events matter to gated groups alone, by the hints of each of their members.
+members. So events matter to gated groups alone, by the hints of each of their members. Only the
+end of the last of its victims ends a group's backoff early (`scheduler/nominations.py`).
 
 A gang of which some members have a node, and too few, was interrupted amid its binding. When a
 scheduler takes over, such gangs are the first of their priority: other pods must not get their
@@ -114,6 +115,11 @@ class GroupSchedulingQueue(SchedulingQueue):
     def _key_of(self, uid: str) -> str:
         group = self._queued_in.get(uid)
         return uid if group is None else group.key
+
+    def members_with(self, uid: str) -> Iterable[str]:
+        """Return the pods of the group that a pod is queued in; none if it is queued by itself."""
+        group = self._queued_in.get(uid)
+        return () if group is None else [pod.info.uid for pod in group.pods()]
 
     # --- members come and go ----------------------------------------------------------------
 

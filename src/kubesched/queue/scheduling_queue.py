@@ -372,16 +372,24 @@ class SchedulingQueue:
             if parked is not None:
                 self._wake(parked, None, events.FORCE_ACTIVATE)
                 continue
-            entity = self._backing_off.remove(key) or self._backing_off_errors.remove(key)
-            if entity is not None:
-                self._push_active(entity, events.FORCE_ACTIVATE)
+            self._end_backoff(key, events.FORCE_ACTIVATE)
 
-    def try_again(self, uid: str, event: ClusterEvent) -> None:
-        """Retry a parked pod after its backoff, without hints; a gated pod stays gated."""
+    def try_again(self, uid: str, event: ClusterEvent, *, at_once: bool = False) -> None:
+        """Retry a parked pod after its backoff, without hints; a gated pod stays gated.
+
+        `at_once` is without its backoff, even if it is backing off already.
+        """
+        key = self._key_of(uid)
         if uid in self._in_flight:
             self._in_flight.record(Change(events.FORCE_ACTIVATE), only=uid)
-        elif (parked := self._parked.get(self._key_of(uid))) is not None:
-            self._wake(parked, Wake.AFTER_BACKOFF, event)
+        elif (parked := self._parked.get(key)) is not None:
+            self._wake(parked, Wake.AT_ONCE if at_once else Wake.AFTER_BACKOFF, event)
+        elif at_once:
+            self._end_backoff(key, event)
+
+    def members_with(self, uid: str) -> Iterable[str]:  # noqa: ARG002 (there are no groups)
+        """Return the pods of the group that a pod is queued in; none if it is queued by itself."""
+        return ()
 
     def waits_for(self, uid: str, event: ClusterEvent) -> bool:
         """Return whether a plugin that rejected a parked pod registered for an event."""
@@ -449,6 +457,12 @@ class SchedulingQueue:
             if wake is Wake.AT_ONCE or (wake and not pod.pending_plugins):
                 break
         return wake
+
+    def _end_backoff(self, key: str, event: ClusterEvent) -> None:
+        """Make a pod or a group active that is backing off."""
+        entity = self._backing_off.remove(key) or self._backing_off_errors.remove(key)
+        if entity is not None:
+            self._push_active(entity, event)
 
     def _wake(self, entity: QueuedEntity, wake: Wake | None, event: ClusterEvent) -> None:
         """Move a parked pod or group out of the parked ones, if a change may help it."""

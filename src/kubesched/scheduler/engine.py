@@ -118,7 +118,10 @@ class Engine:
         steady = SteadyClock(outside.clock)
         self.queue = self._make_queue(outside, options, steady, ready)
         self.nominations = Nominations(
-            cluster, self.queue, is_preempting=self.evictions.is_evicting_for
+            cluster,
+            self.queue,
+            is_preempting=self.evictions.is_evicting_for,
+            is_deleted=self.evictions.is_deleted,
         )
         self.evictions.on_ended = self.nominations.after_eviction
         state = SchedulerState(cluster, self.queue, self.nominations, self.waiting, pre_binding)

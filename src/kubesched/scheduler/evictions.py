@@ -140,6 +140,13 @@ class Evictions:
         eviction = self._under_way.get(uid)
         return eviction is not None and self._is_unfinished(eviction)
 
+    def is_deleted(self, uid: str) -> bool:
+        """Return whether a victim was deleted, which is not observed yet."""
+        known = self._deletions.get(uid)
+        if known is None or not known.done.done():
+            return False
+        return self._staying(known.victim, known.node_name) is not None
+
     def preemptors(self) -> set[str]:
         """Return the uids of preemptors whose evictions are in progress."""
         return {uid for uid, each in self._under_way.items() if self._is_unfinished(each)}

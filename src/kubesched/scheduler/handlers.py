@@ -14,6 +14,7 @@ from kubesched.api.requests import is_resize_deferred
 from kubesched.api.scheduling import CompositePodGroup, CoscheduledGroup, PodGroup
 from kubesched.client.informer import Handler
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import is_preempted
 from kubesched.errors import ObjectError
 from kubesched.framework.waiting import WaitingPods
 from kubesched.kinds import KINDS, stores
@@ -201,7 +202,7 @@ class PodHandler:
     def _left(self, pod: Pod) -> None:
         """A pod left its node."""
         self._queue.move(Change(events.ASSIGNED_POD_DELETE, old=pod))
-        self._nominations.review(pod.spec.node_name)
+        self._nominations.review(pod.spec.node_name, is_victim=is_preempted(pod))
 
     def _put(self, pod: Pod) -> bool:
         try:

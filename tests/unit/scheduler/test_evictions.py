@@ -349,7 +349,7 @@ class Bench:
     def activate(self, uids: Iterable[str]) -> None:
         self.activated += uids
 
-    def try_again(self, uid: str, _event: ClusterEvent) -> None:
+    def try_again(self, uid: str, _event: ClusterEvent, *, at_once: bool) -> None:
         self.activated.append(uid)
 
     def is_gated(self, uid: str) -> bool:
@@ -432,6 +432,22 @@ def test_victims_of_more_important_and_then_of_earlier_preemptors_go_first(
         assert bench.server.log == [
             f"{call} {name}" for name in "afbdce" for call in ("mark", "delete")
         ], "c, the last victim, gets in line when b is gone, and is before e"
+
+    slow_motion(steps)
+
+
+def test_a_victim_is_deleted_until_that_is_observed() -> None:
+    async def steps(bench: Bench) -> None:
+        bench.server.held = {"delete a": asyncio.Event()}
+        bench.evict("a")
+        await turns()
+        assert not bench.evictions.is_deleted("a"), "it may fail"
+        bench.server.held["delete a"].set()
+        await bench.evictions.drain(5)
+        assert bench.evictions.is_deleted("a")
+        assert not bench.evictions.is_deleted("b")
+        bench.terminating("a")
+        assert not bench.evictions.is_deleted("a")
 
     slow_motion(steps)
 

@@ -10,7 +10,10 @@ from kubesched.api.core import Pod, PodCondition
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.queue import events
 from kubesched.queue.hints import Registration
+from kubesched.queue.queued_group import AttemptEnd
 from kubesched.scheduler.nominations import Nominations
+from tests.support.group_objects import pod_group
+from tests.support.group_queueing import GroupBench
 from tests.support.objects import node, pod
 from tests.support.queueing import Bench as Queue
 from tests.support.scheduling import cluster_of
@@ -35,8 +38,13 @@ class Bench:
         self.queue = Queue(registered={"Fit": [anything]})
         #: uids of pods whose victims have still to be evicted
         self.preempting: set[str] = set()
+        #: uids of victims whose deletion is not observed yet
+        self.deleted: set[str] = set()
         self.nominations = Nominations(
-            self.cluster, self.queue.queue, is_preempting=self.preempting.__contains__
+            self.cluster,
+            self.queue.queue,
+            is_preempting=self.preempting.__contains__,
+            is_deleted=self.deleted.__contains__,
         )
 
     def parked(self, name: str, priority: int = 5) -> PodInfo:
@@ -96,6 +104,18 @@ def test_a_nominated_pod_whose_victims_have_still_to_be_evicted_goes_on_waiting(
     assert bench.woken() == ["p"], "unless the node is gone"
 
 
+def test_a_nominated_pod_waits_until_the_deletion_of_its_victim_is_observed() -> None:
+    """The API server answers before the informer tells."""
+    bench = Bench(pod("v", node="n1", priority=1))
+    bench.nominations.nominate(bench.parked("p"), "n1")
+    bench.deleted.add("v")
+    bench.nominations.review("n1")
+    assert bench.woken() == []
+    bench.deleted.clear()
+    bench.nominations.review("n1")
+    assert bench.woken() == ["p"]
+
+
 def test_pods_nominated_elsewhere_go_on_waiting() -> None:
     bench = Bench()
     bench.nominations.nominate(bench.parked("p"), "n2")
@@ -145,3 +165,41 @@ def test_withdrawing_what_was_never_given_is_nothing() -> None:
     bench.parked("other")
     bench.nominations.withdraw("p")
     assert bench.woken() == []
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+class GroupNominations:
+    """A group of two that failed, backs off, and is nominated to a node for each."""
+
+    def __init__(self, *placed: Pod) -> None:
+        self.queue = GroupBench(pod_group(priority=5))
+        for name in ("n1", "n2"):
+            self.queue.cluster.put_node(node(name))
+        for victim in placed:
+            self.queue.cluster.put_pod(victim)
+        self.nominations = Nominations(self.queue.cluster, self.queue.queue)
+        self.queue.add("a", "b", priority=5)
+        group = self.queue.pop()
+        for each, name in zip(group.pods(), ("n1", "n2"), strict=True):
+            self.nominations.nominate(each.info, name)
+        self.queue.end(group, AttemptEnd.REJECTED)
+
+
+def test_the_end_of_its_last_victim_ends_the_backoff_of_a_group() -> None:
+    bench = GroupNominations()
+    bench.nominations.review("n1", is_victim=True)
+    assert bench.queue.counts() == {"active": 2}
+
+
+def test_a_group_backs_off_while_another_victim_is_left() -> None:
+    bench = GroupNominations(leaving(pod("v", node="n2", priority=1)))
+    bench.nominations.review("n1", is_victim=True)
+    assert bench.queue.counts() == {"backoff": 2}
+
+
+def test_a_pod_that_is_no_victim_does_not_end_the_backoff_of_a_group() -> None:
+    bench = GroupNominations()
+    bench.nominations.review("n1")
+    assert bench.queue.counts() == {"backoff": 2}
