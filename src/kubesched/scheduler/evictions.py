@@ -36,8 +36,8 @@ from kubesched.scheduler.turns import Turns
 
 _log = logs.get_logger(__name__)
 
-#: Victims that are evicted at a time: half as many as there are connections to the API server.
-AT_ONCE = 32
+#: Victims that are evicted at a time: as many as there are connections to the API server.
+AT_ONCE = 64
 
 
 class Deletion(NamedTuple):

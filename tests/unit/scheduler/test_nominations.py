@@ -13,10 +13,10 @@ from kubesched.queue.hints import Registration
 from kubesched.queue.queued_group import AttemptEnd
 from kubesched.scheduler.nominations import Nominations
 from tests.support.group_objects import pod_group
+from tests.support.group_queueing import GroupBench
 from tests.support.objects import node, pod
 from tests.support.queueing import Bench as Queue
 from tests.support.scheduling import cluster_of
-from tests.unit.queue.test_group_queue import GroupBench
 
 
 def leaving(each: Pod, *, preempted: bool = True) -> Pod:
