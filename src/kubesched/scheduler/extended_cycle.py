@@ -12,6 +12,7 @@ from kubesched.api.core import Pod
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.config.extenders import EXTENDER
 from kubesched.errors import ClientError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
@@ -26,7 +27,6 @@ from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.extenders import Extenders, Victims
 
 #: The name of all extenders in the place of a plugin's name.
-EXTENDER = "Extender"
 
 
 class ExtendedCycle:
