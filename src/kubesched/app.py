@@ -37,14 +37,13 @@ from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.claim_writes import ClaimWrites
 from kubesched.scheduler.engine import Engine, EngineOptions
-from kubesched.scheduler.extender_objects import ApiObjects
-from kubesched.scheduler.extenders import HttpExtenders
 from kubesched.scheduler.informing import Informers
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.volume_writes import VolumeWrites
 
 if TYPE_CHECKING:
+    from kubesched.scheduler.extenders import HttpExtenders
     from kubesched.tracing.tracer import AttemptTracer
 
 _log = logs.get_logger(__name__)
@@ -309,6 +308,9 @@ class App:
         if not config.extenders:
             self._extenders = None
             return None
+        # Imported only if there are extenders.
+        from kubesched.scheduler.extender_objects import ApiObjects  # noqa: PLC0415
+        from kubesched.scheduler.extenders import HttpExtenders  # noqa: PLC0415
 
         def version(node_name: str) -> str | None:
             table = self.cluster.table

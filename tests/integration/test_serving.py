@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import trustme
+from msgspec.structs import replace
 
 from kubesched.bench.processes import free_ports
 from kubesched.server.sources import HealthCheck, MetricsPage, Sources, StatusPage

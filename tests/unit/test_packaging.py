@@ -94,6 +94,31 @@ def spec(request: pytest.FixtureRequest) -> Manifest:
     return PODS[request.param]()
 
 
+#: What a scheduler imports when a flag, a gate or an object asks for it.
+NOT_AT_THE_START = (
+    "kubesched.cel",  # expressions
+    "kubesched.plugins.device_allocation",  # claims
+    "kubesched.plugins.device_search",
+    "kubesched.recording.journal",  # --record
+    "kubesched.scheduler.extender",  # extenders of the configuration
+    "kubesched.scheduler.group_cycle",  # GenericWorkload
+    "kubesched.scheduler.group_scheduling",
+    "kubesched.tracing.exporting",  # --tracing-config-file
+    "kubesched.web",  # --web-ui
+    "importlib.metadata",  # plugins that are neither in the tree nor in a file
+    "tracemalloc",  # requests
+    "html",
+)
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u}]
+"""
+
+
 @pytest.fixture
 def container(spec: Manifest) -> Manifest:
     (only,) = spec["containers"]
@@ -140,6 +165,25 @@ class TestDistribution:
             "pyyaml",
             "uvicorn",
         }
+
+    def test_a_start_imports_nothing_that_waits_for_a_feature_or_an_object(
+        self, tmp_path: Path
+    ) -> None:
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(KUBECONFIG)
+        program = (
+            "import sys; from kubesched.cli import component, kube_scheduler as command; "
+            "flags = command.FLAGS.parse(sys.argv[1:]); gates = command.make_gates(flags); "
+            "options = command.complete_options(flags, gates); command._as_built(options); "
+            "component.Component(options, lambda: options.config); print(*sys.modules)"
+        )
+        flags = [f"--kubeconfig={kubeconfig}", "--secure-port=0"]
+        command = [sys.executable, "-c", program, *flags]
+        asked = subprocess.run(command, capture_output=True, text=True, check=True)
+
+        imported = asked.stdout.split()
+        assert "kubesched.plugins.dynamic_resources" in imported
+        assert [name for name in imported if name.startswith(NOT_AT_THE_START)] == []
 
     def test_cel_is_imported_by_the_first_expression(self) -> None:
         program = (

@@ -25,8 +25,6 @@ from kubesched.clock import RealClock
 from kubesched.config.extenders import with_extender_effects
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.metrics.recorder import Metrics
-from kubesched.recording.journal import Journal
-from kubesched.recording.opening import open_journal
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.debugging import dump_and_compare
 from kubesched.scheduler.engine import EngineOptions
@@ -34,6 +32,7 @@ from kubesched.scheduler.graded_cycle import GradedCycle
 from kubesched.server.serving import SecureServer
 
 if TYPE_CHECKING:
+    from kubesched.recording.journal import Journal
     from kubesched.tracing.exporting import SpanExporter
     from kubesched.tracing.tracer import AttemptTracer
     from kubesched.web.page import WebPage
@@ -172,6 +171,9 @@ class Component:
         options = self._options
         if not options.recording.path:
             return None
+        # Imported only if there is a recording.
+        from kubesched.recording.opening import open_journal  # noqa: PLC0415
+
         journal = open_journal(options.recording, self._clock, plugin_files=options.plugin_files)
         writer = journal.writer
         self._metrics.recording_bytes.set_function(lambda: writer.bytes_written)

@@ -131,6 +131,13 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._completed()
 
+    def hand_over(self, successor: HttpConnection) -> None:
+        """Let another connection use the socket from now on."""
+        self.closed = self.lost = True
+        self.transport.set_protocol(successor)
+        successor.connection_made(self.transport)
+        del self._parser
+
     def abort(self) -> None:
         """Close immediately, without a TLS shutdown."""
         self.closed = True

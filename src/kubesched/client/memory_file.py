@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import IO
 
 
@@ -11,6 +10,8 @@ def memory_file() -> IO[bytes]:
     """Return an anonymous file that vanishes when closed; in memory if supported."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("kubesched"), "w+b")
+    import tempfile  # noqa: PLC0415 (where memory will not do)
+
     return tempfile.NamedTemporaryFile(prefix="kubesched-")
 
 

@@ -1,6 +1,7 @@
 """A pool of keep-alive connections to one server.
 
     take_idle() │ check_out() ──> busy ──> give_back() ──> idle ──> too old: closed
+                                              │              └──> give_away(): a stream's
                                               └──> the first waiter, if any
 
 Idle connections are a stack: the last used is the least likely to be stale, and the rest can age
@@ -20,6 +21,8 @@ from kubesched.errors import ConnectionFailedError, RequestTimeoutError
 
 #: A connection idle for this long is checked for an unseen hang-up before it is used.
 _CHECK_AFTER_S = 1.0
+#: How many idle connections are left for requests when streams take the others.
+_SPARE = 4
 #: How long a connection may take to close before it is aborted.
 _CLOSE_TIMEOUT_S = 1.0
 #: How often busy connections are scanned for requests past their deadline.
@@ -78,6 +81,15 @@ class ConnectionPool:
                 connection.abort()
             self._retire(connection)
         return None
+
+    def give_away(self, now: float) -> PooledConnection | None:
+        """Return an idle connection that is the pool's no more, None if it has few."""
+        if len(self._idle) <= _SPARE:
+            return None
+        connection = self.take_idle(now)
+        if connection is not None:
+            self._open.remove(connection)
+        return connection
 
     async def check_out(self, deadline: float) -> PooledConnection:
         """Open a connection, or wait for one if the limit is reached."""

@@ -3,13 +3,16 @@
     request() ──> a connection of the pool ──> Response
     stream()  ──> a connection of its own  ──> StreamResponse, read as it arrives
 
-A request is retried once, on another connection, if its connection turned out to be stale and the
-server cannot have acted on it, or the request is idempotent.
+A stream takes one of the pool's connections if there are idle ones: after the first lists there are
+as many as watches begin, and each handshake costs both sides a millisecond. A request is retried
+once, on another connection, if its connection turned out to be stale and the server cannot have
+acted on it, or the request is idempotent.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -121,17 +124,35 @@ class Transport:
         connection: StreamConnection | None = None
         try:
             self._pool.check_open()
-            connection = await self._dialer.dial(
-                lambda: StreamConnection(self._dialer.peer, self._stream_lost)
-            )
-            self._streams.add(connection)
-            yield await connection.open(message, timeout_s=inactivity_timeout_s)
+            connection = self._from_pool()
+            response = None
+            if connection is not None:
+                with contextlib.suppress(UnansweredError):  # it was stale
+                    response = await connection.open(message, timeout_s=inactivity_timeout_s)
+            if response is None:
+                connection = await self._dialer.dial(self._make_stream)
+                self._streams.add(connection)
+                response = await connection.open(message, timeout_s=inactivity_timeout_s)
+            yield response
         except ClientError as error:
             error.args = (f"{request_name(method, path)}: {error}",)
             raise
         finally:
             if connection is not None:
                 connection.abort()
+
+    def _make_stream(self) -> StreamConnection:
+        return StreamConnection(self._dialer.peer, self._stream_lost)
+
+    def _from_pool(self) -> StreamConnection | None:
+        """Return a connection on the socket of an idle one, if the pool can spare one."""
+        idle = self._pool.give_away(time.monotonic())
+        if idle is None:
+            return None
+        connection = self._make_stream()
+        idle.hand_over(connection)
+        self._streams.add(connection)
+        return connection
 
     def renew(self) -> None:
         """Use new connections for later requests, e.g. for new credentials."""

@@ -16,6 +16,9 @@ from kubesched.errors import ConfigError
 #: Default timeout of a call.
 DEFAULT_TIMEOUT: Final = Duration.of_seconds(5)
 
+#: stands for extenders where a plugin is named
+EXTENDER: Final = "Extender"
+
 _FIT: Final = "NodeResourcesFit"
 
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
-from importlib.abc import SourceLoader
-from importlib.metadata import EntryPoint
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from kubesched.errors import ConfigError
 from kubesched.framework.plugin import Plugin, extension_points
 from kubesched.plugin_loading.watching import what, where
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def plugins_in(reference: str) -> list[type[Plugin]]:
@@ -67,7 +70,7 @@ def _imported(file: str) -> ModuleType:
     except OSError as failed:
         raise ConfigError(f"open {file}: {(failed.strerror or '').lower()}") from None
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or not isinstance(spec.loader, SourceLoader):
+    if spec is None or not isinstance(spec.loader, SourceFileLoader):
         raise ConfigError(f"plugin file {file} is no Python file: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     before = sys.modules.get(name)

@@ -1,7 +1,8 @@
 """The registry of a scheduler with out-of-tree plugins.
 
 Plugins in files are loaded immediately. Those of installed packages are loaded when a profile names
-them: an unused package is not imported, and cannot break anything.
+them: an unused package is not imported, and cannot break anything. Nor are packages searched before
+a profile names a plugin that is neither in the tree nor in a file: most never do.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import metadata
-from importlib.metadata import EntryPoint
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from kubesched.clock import Clock, RealClock
 from kubesched.errors import ConfigError, PluginError
@@ -19,6 +19,9 @@ from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugin_loading.finding import plugin_of, plugins_in
 from kubesched.plugin_loading.guarding import guarded
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINTS: Final = "kubesched.plugins"
 
@@ -29,17 +32,19 @@ class OpenRegistry(Registry):
     def __init__(
         self,
         plugins: Iterable[type[Plugin]],
-        offered: Mapping[str, Sequence[EntryPoint]],
         clock: Clock,
         *,
         base: Registry,
         files: Sequence[str] = (),
+        entry_points: Iterable[EntryPoint] | None = None,
     ) -> None:
         super().__init__(plugins)
-        self._offered = offered
+        self._entry_points = entry_points
         self._clock = clock
         self._base = base
         self._files = files
+        #: names of the plugins that were loaded from packages
+        self._of_packages: set[str] = set()
 
     @contextmanager
     def read_again(self) -> Iterator[None]:
@@ -49,8 +54,8 @@ class OpenRegistry(Registry):
         plugins stay. Plugins of packages always stay: they change by installation.
         """
         before = self._classes
-        of_packages = {name: each for name, each in before.items() if name in self._offered}
         made = _with_files(self._base, self._files, self._clock)
+        of_packages = {name: before[name] for name in self._of_packages if name in before}
         self._classes = {**of_packages, **made}
         try:
             yield
@@ -73,6 +78,21 @@ class OpenRegistry(Registry):
         self._load(name)
         return super().points_of(name)
 
+    @cached_property
+    def _offered(self) -> Mapping[str, Sequence[EntryPoint]]:
+        """Plugins of installed packages by name."""
+        found = self._entry_points
+        if found is None:
+            from importlib import metadata  # noqa: PLC0415 (seldom needed, and slow to import)
+
+            found = metadata.entry_points(group=ENTRY_POINTS)
+        offered: dict[str, list[EntryPoint]] = defaultdict(list)
+        for entry_point in found:
+            # A file overrides a package, to try changes; nothing overrides the tree.
+            if entry_point.name not in self._classes:
+                offered[entry_point.name].append(entry_point)
+        return dict(offered)
+
     def _load(self, name: str) -> None:
         if name in self._classes or name not in self._offered:
             return
@@ -81,6 +101,7 @@ class OpenRegistry(Registry):
             values = ", ".join(sorted(each.value for each in found))
             raise ConfigError(f"plugin {name} is offered by several packages: {values}")
         self._classes[name] = _guarded(plugin_of(found[0]), found[0].value, self._clock)
+        self._of_packages.add(name)
 
 
 def open_registry(
@@ -96,13 +117,9 @@ def open_registry(
     """
     clock = clock or RealClock()
     classes = _with_files(base, files, clock)
-    offered: dict[str, list[EntryPoint]] = defaultdict(list)
-    found = metadata.entry_points(group=ENTRY_POINTS) if entry_points is None else entry_points
-    for entry_point in found:
-        # A file overrides a package, to try changes; nothing overrides the tree.
-        if entry_point.name not in classes:
-            offered[entry_point.name].append(entry_point)
-    return OpenRegistry(classes.values(), dict(offered), clock, base=base, files=tuple(files))
+    return OpenRegistry(
+        classes.values(), clock, base=base, files=tuple(files), entry_points=entry_points
+    )
 
 
 def _with_files(base: Registry, files: Sequence[str], clock: Clock) -> dict[str, type[Plugin]]:

@@ -15,7 +15,7 @@ from kubesched.cel.library.semvers import Semver
 from kubesched.cel.values import Value, is_list
 from kubesched.cluster.device_table import DeviceTable
 from kubesched.errors import CelError, CelRuntimeError
-from kubesched.plugins.device_selectors import converted
+from kubesched.plugins.device_conversion import converted
 
 if TYPE_CHECKING:
     from kubesched.cel.derived import DerivedAttribute

@@ -18,12 +18,15 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.visible_devices import OPTIONAL_NODE_OPERATIONS
+from kubesched.config.features import FeatureGates
 from kubesched.framework.attempt_error import AttemptPausedError
 from kubesched.framework.status import Status, error, unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
 from kubesched.plugins import extended_claims
 from kubesched.plugins.allocation_results import allocation_result
 from kubesched.plugins.device_census import DeviceCensus
+from kubesched.plugins.device_counters import CounterCache
+from kubesched.plugins.device_ledger import DeviceState
 from kubesched.plugins.device_outcomes import (
     FAILS,
     FITS,
@@ -35,20 +38,44 @@ from kubesched.plugins.device_outcomes import (
     OutcomeCache,
     Outcomes,
 )
-from kubesched.plugins.device_requests import asked_for
+from kubesched.plugins.device_requests import RequestCompiler, asked_for
+from kubesched.plugins.device_rules import SearchRules
 from kubesched.plugins.device_search import MAX_ALTERNATIVES, Pick
+from kubesched.plugins.device_selectors import compile_selector
 from kubesched.plugins.extended_claims import ExtendedClaim
 from kubesched.plugins.node_allocatable import UsedDevice
 from kubesched.plugins.node_footprint import Footprints, NodeGroup
 from kubesched.plugins.pod_claims import shown
-from kubesched.plugins.pod_devices import PodDevices
+from kubesched.plugins.pod_devices import NOT_AVAILABLE, PodDevices
 from kubesched.plugins.search_budget import SearchBudget
 
 CANNOT_ALLOCATE: Final = unresolvable("cannot allocate all claims")
 INVALID_POOLS: Final = unresolvable("invalid resource pools were encountered")
-NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 CANNOT_FIT: Final = unresolvable("cannot fit resource")
 STALE_CLAIM: Final = unresolvable("cannot schedule extended resource claim")
+
+
+def make_allocator(
+    cluster: Cluster,
+    gates: FeatureGates,
+    rules: SearchRules,
+    *,
+    timer: Callable[[], float],
+    timeout_s: float,
+    footprints: Footprints | None,
+) -> Allocator:
+    """Make an allocator with its caches."""
+    devices = cluster.devices
+    counters = CounterCache(devices.table, devices.uses)
+    outcomes = OutcomeCache(
+        devices,
+        visible=devices.visible(rules.of_pools),
+        state=DeviceState(devices.table, devices.uses, counters, rules),
+        compiler=RequestCompiler(
+            devices, compile_selector, taints=gates.enabled("DRADeviceTaints"), rules=rules
+        ),
+    )
+    return Allocator(cluster, outcomes, timer=timer, timeout_s=timeout_s, footprints=footprints)
 
 
 class Allocator:

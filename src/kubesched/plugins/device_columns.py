@@ -21,8 +21,8 @@ from kubesched.cluster.device_table import DeviceTable
 from kubesched.cluster.incremental import View
 from kubesched.cluster.recent import Recent
 from kubesched.errors import CelRuntimeError, require
+from kubesched.plugins.device_conversion import converted, has_value, is_amount
 from kubesched.plugins.device_match import SaidOfAll
-from kubesched.plugins.device_selectors import converted, has_value, is_amount
 
 if TYPE_CHECKING:
     from kubesched.cel.columns import ColumnSelector

@@ -11,9 +11,9 @@ PreBind     that is written, and drivers get devices ready ──> claim_binder
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-from typing import Final
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final
 
 from kubesched.api.core import Pod
 from kubesched.api.resource import ResourceClaim, ResourceClaimConsumerReference
@@ -49,14 +49,7 @@ from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvabl
 from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.plugins import claim_hints, extended_claims
 from kubesched.plugins.claim_binder import ClaimBinder
-from kubesched.plugins.device_allocation import NOT_AVAILABLE, Allocator
-from kubesched.plugins.device_census import CountedRequest, DeviceCensus
-from kubesched.plugins.device_counters import CounterCache
-from kubesched.plugins.device_ledger import DeviceState
-from kubesched.plugins.device_outcomes import OutcomeCache
-from kubesched.plugins.device_requests import RequestCompiler
 from kubesched.plugins.device_rules import SearchRules
-from kubesched.plugins.device_selectors import compile_selector
 from kubesched.plugins.group_claims import GroupClaims, GroupDevices
 from kubesched.plugins.node_footprint import Footprints
 from kubesched.plugins.normalize import scale_to_best
@@ -67,8 +60,12 @@ from kubesched.plugins.pod_claims import (
     usable_claims,
     user_of,
 )
-from kubesched.plugins.pod_devices import PodDevices
+from kubesched.plugins.pod_devices import NOT_AVAILABLE, PodDevices
 from kubesched.queue.hints import Registrations
+
+if TYPE_CHECKING:
+    from kubesched.plugins.device_allocation import Allocator
+    from kubesched.plugins.device_census import CountedRequest, DeviceCensus
 
 NOTHING_TO_FREE: Final = PostFilterResult(unschedulable())
 #: The error of a plugin whose PreFilter did not run.
@@ -100,7 +97,7 @@ class DynamicResources(
         self,
         cluster: Cluster,
         *,
-        allocator: Allocator,
+        make_allocator: Callable[[], Allocator],
         binder: ClaimBinder,
         has_binding_conditions: bool,
         topology_gate: bool,
@@ -115,7 +112,7 @@ class DynamicResources(
         self._of_groups = of_groups
         self._footprints = footprints
         self._nodes = cluster.table
-        self._allocator = allocator
+        self._make_allocator = make_allocator
         self._binder = binder
         self._has_binding_conditions = has_binding_conditions
         self._topology_gate = topology_gate
@@ -127,33 +124,30 @@ class DynamicResources(
         devices = context.cluster.devices
         rules = SearchRules.of(gates)
         has_binding_conditions = rules.binding_conditions
-        counters = CounterCache(devices.table, devices.uses)
-        outcomes = OutcomeCache(
-            devices,
-            visible=devices.visible(rules.of_pools),
-            state=DeviceState(devices.table, devices.uses, counters, rules),
-            compiler=RequestCompiler(
-                devices,
-                compile_selector,
-                taints=gates.enabled("DRADeviceTaints"),
-                rules=rules,
-            ),
-        )
         timeout = args.filter_timeout if gates.enabled("DRASchedulerFilterTimeout") else None
         binding = args.binding_timeout
         of_groups = gates.enabled("DRAWorkloadResourceClaims")
         footprints = None
         if gates.enabled("DRANodeAllocatableResources"):
             footprints = Footprints(context.cluster, pod_level=gates.enabled("PodLevelResources"))
-        return cls(
-            context.cluster,
-            allocator=Allocator(
+
+        def make() -> Allocator:
+            # The search, and CEL, are imported by the first pod with claims: most clusters have no
+            # such pods, and both are a tenth of what a start would import.
+            from kubesched.plugins.device_allocation import make_allocator  # noqa: PLC0415
+
+            return make_allocator(
                 context.cluster,
-                outcomes,
+                gates,
+                rules,
                 timer=context.clock.monotonic,
                 timeout_s=0.0 if timeout is None else timeout.seconds,
                 footprints=footprints,
-            ),
+            )
+
+        return cls(
+            context.cluster,
+            make_allocator=make,
             binder=ClaimBinder(
                 devices,
                 context.claim_writer,
@@ -169,6 +163,11 @@ class DynamicResources(
             footprints=footprints,
             topology_gate=gates.enabled("TopologyAwareWorkloadScheduling"),
         )
+
+    @cached_property
+    def _allocator(self) -> Allocator:
+        """Made for the first pod with claims."""
+        return self._make_allocator()
 
     def events_to_register(self) -> Registrations:
         """Events that bring a claim to a pod, or devices to a claim."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.resource import (
@@ -12,8 +13,12 @@ from kubesched.api.resource import (
 )
 from kubesched.cluster.node_selector import SelectorMatch
 from kubesched.cluster.pod_info import Claimed
+from kubesched.framework.status import unresolvable
 from kubesched.plugins.extended_claims import ExtendedClaim
 from kubesched.plugins.pod_claims import user_pod
+
+#: of nodes on which the devices of an allocated claim, or enough free ones, are not
+NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 
 
 class PodDevices:

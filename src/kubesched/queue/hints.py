@@ -10,13 +10,13 @@ thousands: where it says no, the hint is not called for any of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
-from kubesched.queue.events import ClusterEvent
+from kubesched.queue.events import Action, ClusterEvent, Resource
 
 T = TypeVar("T")
 
@@ -60,3 +60,22 @@ class Registration(Struct, frozen=True):
 
 #: A plugin's registrations; None means every event, for plugins without registrations.
 Registrations = Sequence[Registration] | None
+
+#: Extenders register for nothing. As in kube-scheduler, any event may help a pod that they
+#: rejected, but for those of attached volumes, device slices and composite groups.
+EXTENDER_EVENTS: Final = tuple(
+    Registration(ClusterEvent(each, Action.ALL))
+    for each in (
+        Resource.POD,
+        Resource.NODE,
+        Resource.PERSISTENT_VOLUME,
+        Resource.PERSISTENT_VOLUME_CLAIM,
+        Resource.CSI_NODE,
+        Resource.CSI_DRIVER,
+        Resource.CSI_STORAGE_CAPACITY,
+        Resource.STORAGE_CLASS,
+        Resource.RESOURCE_CLAIM,
+        Resource.DEVICE_CLASS,
+        Resource.POD_GROUP,
+    )
+)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -40,9 +41,7 @@ from kubesched.scheduler.checked_state import CheckedState
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.evictions import Evictions
 from kubesched.scheduler.failure import FailureHandler
-from kubesched.scheduler.group_cycle import GroupCycle
 from kubesched.scheduler.group_reports import GroupReports
-from kubesched.scheduler.group_scheduling import GroupScheduling
 from kubesched.scheduler.group_statuses import GroupStatuses
 from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.outside import Outside
@@ -53,6 +52,9 @@ from kubesched.scheduler.reports import StatusReports
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.state import SchedulerState
 from kubesched.scheduler.unreadable import UnusableObjects
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.group_scheduling import GroupScheduling
 
 
 class EngineOptions(Struct, frozen=True):
@@ -158,26 +160,7 @@ class Engine:
         self.group_reports = GroupReports(outside.api_calls, cluster.groups, outside.clock)
         self.group_statuses = GroupStatuses(outside.api_calls, cluster.groups, outside.clock)
         if isinstance(self.queue, GroupSchedulingQueue):
-            self.scheduler.groups = GroupScheduling(
-                outside,
-                state,
-                queue=self.queue,
-                forest=self.forest,
-                profiles=self._profiles,
-                cycle=GroupCycle(
-                    cluster,
-                    cycle,
-                    with_placements=gates.enabled("TopologyAwareWorkloadScheduling"),
-                    with_composites=gates.enabled("CompositePodGroup"),
-                    metrics=outside.metrics,
-                ),
-                failures=self.failures,
-                attempts=attempts,
-                reports=self.group_reports,
-                groups_have_policy=gates.enabled("PodGroupPreemptionPolicy"),
-                skips=self.scheduler.skips,
-                bind=self.scheduler.bind,
-            )
+            self.scheduler.groups = self._make_groups(outside, state, self.queue, attempts)
         self.queue_check = QueueCheck(
             self.queue,
             cluster,
@@ -187,6 +170,39 @@ class Engine:
         )
         self.observer.begin(config, gates, cycle, self.frameworks)
         self._export(outside.metrics)
+
+    def _make_groups(
+        self,
+        outside: Outside,
+        state: SchedulerState,
+        queue: GroupSchedulingQueue,
+        attempts: Attempts,
+    ) -> GroupScheduling:
+        # Imported only if groups are scheduled.
+        from kubesched.scheduler.group_cycle import GroupCycle  # noqa: PLC0415
+        from kubesched.scheduler.group_scheduling import GroupScheduling  # noqa: PLC0415
+
+        gates = self.gates
+        return GroupScheduling(
+            outside,
+            state,
+            queue=queue,
+            forest=self.forest,
+            profiles=self._profiles,
+            cycle=GroupCycle(
+                self.cluster,
+                self.cycle,
+                with_placements=gates.enabled("TopologyAwareWorkloadScheduling"),
+                with_composites=gates.enabled("CompositePodGroup"),
+                metrics=outside.metrics,
+            ),
+            failures=self.failures,
+            attempts=attempts,
+            reports=self.group_reports,
+            groups_have_policy=gates.enabled("PodGroupPreemptionPolicy"),
+            skips=self.scheduler.skips,
+            bind=self.scheduler.bind,
+        )
 
     def _make_binder(self, outside: Outside, options: EngineOptions) -> PodBinder:
         if options.check_before_binding is CheckedState.NONE:

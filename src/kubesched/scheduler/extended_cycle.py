@@ -6,8 +6,6 @@ request, as kube-scheduler does with its snapshot; a node that was deleted meanw
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from kubesched import logs
@@ -15,6 +13,7 @@ from kubesched.api.core import Pod
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.config.extenders import EXTENDER
 from kubesched.errors import ClientError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
@@ -26,33 +25,10 @@ from kubesched.framework.status import Status, error, unschedulable
 from kubesched.plugins.default_preemption import NARROWED, DefaultPreemption
 from kubesched.plugins.lower_pods import importance
 from kubesched.plugins.verdicts import Candidate
-from kubesched.queue.events import Action, ClusterEvent, Resource
-from kubesched.queue.hints import Registration
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.extenders import Extenders, Victims
 
 _log = logs.get_logger(__name__)
-
-#: The name of all extenders in the place of a plugin's name.
-EXTENDER = "Extender"
-#: Extenders register for nothing. As in kube-scheduler, any event may help a pod that they
-#: rejected, but for those of attached volumes, device slices and composite groups.
-EXTENDER_EVENTS: Final = tuple(
-    Registration(ClusterEvent(each, Action.ALL))
-    for each in (
-        Resource.POD,
-        Resource.NODE,
-        Resource.PERSISTENT_VOLUME,
-        Resource.PERSISTENT_VOLUME_CLAIM,
-        Resource.CSI_NODE,
-        Resource.CSI_DRIVER,
-        Resource.CSI_STORAGE_CAPACITY,
-        Resource.STORAGE_CLASS,
-        Resource.RESOURCE_CLAIM,
-        Resource.DEVICE_CLASS,
-        Resource.POD_GROUP,
-    )
-)
 
 
 class ExtendedCycle:

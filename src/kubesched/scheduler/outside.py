@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -15,8 +16,10 @@ from kubesched.framework.registry import ClaimWriter, VolumeWriter
 from kubesched.metrics.recorder import Metrics
 from kubesched.observer import SchedulerObserver
 from kubesched.scheduler.api_calls import ApiCalls
-from kubesched.scheduler.extenders import BindingExtenders
 from kubesched.scheduler.recorders import Recorders
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.extenders import BindingExtenders
 
 
 class Outside(Struct, frozen=True):

@@ -7,10 +7,12 @@ the state stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.config.extenders import EXTENDER
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.config.types import SchedulerConfiguration
@@ -20,14 +22,15 @@ from kubesched.framework.registry import Evictor, PodBinder, Registry
 from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import WaitingPods
 from kubesched.queue.backoff import Backoff
-from kubesched.queue.hints import Registrations
+from kubesched.queue.hints import EXTENDER_EVENTS, Registrations
 from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 from kubesched.queue.scheduling_queue import IsHeld
 from kubesched.scheduler.cycle import SchedulingCycle
-from kubesched.scheduler.extended_cycle import EXTENDER, EXTENDER_EVENTS, ExtendedCycle
-from kubesched.scheduler.extenders import BindingExtenders
-from kubesched.scheduler.observed_extenders import ObservedExtenders
 from kubesched.scheduler.outside import Outside
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.extended_cycle import ExtendedCycle
+    from kubesched.scheduler.extenders import BindingExtenders
 
 #: Longest turn of the loop that counts as progress; a turn takes milliseconds.
 PROGRESS_LIMIT_S = 10.0
@@ -79,6 +82,10 @@ class Profiles:
         #: replaces the scheduling cycle if there are extenders
         self.extended_cycle: ExtendedCycle | None = None
         if extenders is not None:
+            # Imported only if there are extenders.
+            from kubesched.scheduler.extended_cycle import ExtendedCycle  # noqa: PLC0415
+            from kubesched.scheduler.observed_extenders import ObservedExtenders  # noqa: PLC0415
+
             observed = ObservedExtenders(extenders, self._outside.observer)
             self.extended_cycle = ExtendedCycle(self._cycle, self._cluster, observed)
 

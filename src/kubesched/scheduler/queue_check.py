@@ -28,6 +28,8 @@ _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
 #: Period of the check. The budget is spent in short slices, so that decisions are not delayed.
 PERIOD_S = 0.25
+#: Period while no pod is parked: most wake-ups of an idle scheduler would be for nothing.
+IDLE_PERIOD_S = 1.0
 #: A pod that was woken and then did not fit is not checked again for so long.
 PAUSE_S = 60.0
 
@@ -68,11 +70,16 @@ class QueueCheck:
         if self._share == 0.0:
             return
         while True:
-            await asyncio.sleep(PERIOD_S)
+            await asyncio.sleep(self.period_s)
             try:
                 self.step(PERIOD_S * self._share)
             except Exception:  # noqa: BLE001 (a bug here must not end the scheduler)
                 _bugs.exception("checking the queue failed unexpectedly")
+
+    @property
+    def period_s(self) -> float:
+        """The time until the next step."""
+        return PERIOD_S if self._queue.unschedulable_count else IDLE_PERIOD_S
 
     def step(self, budget_s: float) -> None:
         """Check parked pods until the budget is spent, or each was checked once."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import TYPE_CHECKING
 
 from kubesched import logs
 from kubesched.framework.attempt_error import AttemptPausedError
@@ -24,11 +25,13 @@ from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.binding import Bindings, PodToBind, as_rejection
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.failure import FailureHandler
-from kubesched.scheduler.group_scheduling import GroupScheduling
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.plugin_watches import PluginWatches
 from kubesched.scheduler.profiles import Profiles
 from kubesched.scheduler.state import SchedulerState
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.group_scheduling import GroupScheduling
 
 _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 

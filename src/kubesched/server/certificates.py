@@ -132,14 +132,16 @@ def serving_pair(options: ServingOptions) -> PairSource:
     if options.tls_cert_file or options.tls_private_key_file:
         return FilePair(options.tls_cert_file, options.tls_private_key_file)
     if not options.cert_dir:
-        pair = self_signed(options.bind_address)
+        pair = self_signed(options.bind_address, with_rsa=_restricts_tls(options))
         _log.info("Generated self-signed cert in-memory")
         return MemoryPair(pair)
     cert_file = Path(options.cert_dir) / f"{PAIR_NAME}.crt"
     key_file = Path(options.cert_dir) / f"{PAIR_NAME}.key"
     readable = [_readable(file) for file in (cert_file, key_file)]
     if readable == [False, False]:
-        _write(self_signed(options.bind_address), cert_file, key_file)
+        # It is used again, and then perhaps with other flags.
+        pair = self_signed(options.bind_address, with_rsa=True)
+        _write(pair, cert_file, key_file)
         _log.info("Generated self-signed cert (%s, %s)", cert_file, key_file)
     elif not all(readable):
         missing = key_file if readable[0] else cert_file
@@ -147,6 +149,11 @@ def serving_pair(options: ServingOptions) -> PairSource:
             f"error reading {missing}, certificate and key must be supplied as a pair"
         )
     return FilePair(str(cert_file), str(key_file))
+
+
+def _restricts_tls(options: ServingOptions) -> bool:
+    """Whether a certificate that all clients accept by default may not do."""
+    return bool(options.tls_cipher_suites or options.tls_curve_preferences)
 
 
 def _readable(path: Path) -> bool:
@@ -198,8 +205,11 @@ def _check(certificate: bytes, key: bytes, *, cert_file: Path, key_file: Path) -
 # ------------------------------------------------------------------ self-signed
 
 
-def self_signed(bind_address: str) -> Pair:
-    """Create a certificate for loopback and the bind address, with its own authority."""
+def self_signed(bind_address: str, *, with_rsa: bool = False) -> Pair:
+    """Create a certificate for loopback and the bind address, with its own authority.
+
+    An RSA key goes with all cipher suites that can be enabled, but takes up to a fifth of a start.
+    """
     start = dt.datetime.now(dt.UTC) - _HEAD_START
     end = start + dt.timedelta(days=_VALID_DAYS)
     second = int(time.time())
@@ -212,8 +222,7 @@ def self_signed(bind_address: str) -> Pair:
         .add_extension(_key_usage(signs_certificates=True), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
-    # RSA, so that the certificate works with any of the enabled cipher suites.
-    key = rsa.generate_private_key(public_exponent=65537, key_size=_RSA_BITS)
+    key = _rsa_key() if with_rsa else ec.generate_private_key(ec.SECP256R1())
     leaf = (
         _builder(_name(f"{_HOST}@{second}"), authority_name, start, end)
         .public_key(key.public_key())
@@ -227,6 +236,10 @@ def self_signed(bind_address: str) -> Pair:
     return Pair(
         chain, key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
     )
+
+
+def _rsa_key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=_RSA_BITS)
 
 
 def _names(bind_address: str) -> list[x509.GeneralName]:

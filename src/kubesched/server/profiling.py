@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import html
 import io
 import math
 import resource
@@ -18,7 +17,6 @@ import sys
 import threading
 import time
 import traceback
-import tracemalloc
 from collections import Counter
 from types import FrameType
 
@@ -124,6 +122,8 @@ def _seconds(request: ServerRequest) -> float | None:
 
 
 def _index() -> str:
+    import html  # noqa: PLC0415 (as in the next one, what seldom a caller asks for)
+
     rows = "".join(
         f"<tr><td><a href='{name}'>{name}</a></td><td>{html.escape(about)}</td></tr>\n"
         for name, about in _ABOUT.items()
@@ -135,6 +135,8 @@ def _index() -> str:
 
 
 def _heap() -> str:
+    import tracemalloc  # noqa: PLC0415
+
     report = io.StringIO()
     # The unit is the system's: kilobytes on Linux.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -7,8 +7,9 @@ the program. A page that is None does not exist: 404.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from kubesched.client.requester import RequestObserver
 from kubesched.server.answers import ServerAnswer
@@ -74,8 +75,7 @@ def _ignore(_name: str, _endpoint: str, _passed: bool) -> None:
     """Ignore a check."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sources:
+class Sources(Struct, frozen=True, kw_only=True):
     """The contents of all endpoints."""
 
     #: the program's name in /flagz and /statusz

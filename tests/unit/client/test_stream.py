@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from kubesched.client.access import tls_context
+from kubesched.client.pool import _SPARE
 from kubesched.client.transport import Transport
 from kubesched.errors import ConnectionFailedError, RequestTimeoutError
 from tests.support.servers import (
@@ -66,6 +69,53 @@ def test_streams_do_not_use_up_the_pool(run: Run) -> None:
             assert (await pool.request("GET", "/")).status == 200
 
     run(_with_pool(handler, test))
+
+
+@pytest.mark.parametrize("has_tls", [False, True])
+def test_a_stream_takes_an_idle_connection_and_leaves_some_for_requests(
+    run: Run, server_tls: ssl.SSLContext, authority_pem: str, has_tls: bool
+) -> None:
+    async def handler(exchange: Exchange) -> bytes | None:
+        if exchange.path == "/watch":
+            return await watch_answer(b"x", hold=True)(exchange)
+        return answer()
+
+    async def main() -> None:
+        async with ScriptedServer(handler, tls=server_tls if has_tls else None) as server:
+            trusted = tls_context(ca_pem=authority_pem)
+            pool = Transport(server.tls_access(trusted) if has_tls else server.access)
+            await asyncio.gather(*(pool.request("GET", "/") for _ in range(_SPARE + 1)))
+            async with pool.stream("GET", "/watch") as one:
+                assert await anext(one) == b"x"
+                assert server.connections == _SPARE + 1
+                async with pool.stream("GET", "/watch") as two:
+                    assert await anext(two) == b"x"
+                    assert server.connections == _SPARE + 2
+                    await asyncio.gather(*(pool.request("GET", "/") for _ in range(_SPARE)))
+                    assert server.connections == _SPARE + 2
+            await pool.aclose()
+            await eventually(lambda: server.open_connections == 0)
+
+    run(main())
+
+
+def test_a_stream_on_an_idle_connection_that_turns_out_to_be_stale_opens_another(run: Run) -> None:
+    async def handler(exchange: Exchange) -> bytes | None:
+        if exchange.path == "/watch" and exchange.number:
+            exchange.hang_up()
+            return None
+        return answer({"fine": True})
+
+    async def main() -> None:
+        async with ScriptedServer(handler) as server:
+            pool = Transport(server.access)
+            await asyncio.gather(*(pool.request("GET", "/") for _ in range(_SPARE + 1)))
+            async with pool.stream("GET", "/watch") as stream:
+                assert await stream.read() == b'{"fine":true}'
+            assert server.connections == _SPARE + 2
+            await pool.aclose()
+
+    run(main())
 
 
 def test_silence_is_noticed(run: Run) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kubesched.api.resource import Device, DeviceAttribute, DeviceCapacity
 from kubesched.errors import CelError, CelRuntimeError
-from kubesched.plugins.device_selectors import compile_selector, converted
+from kubesched.plugins.device_selectors import compile_selector
 from tests.support.device_objects import DRIVER, device
 
 OF = f'device.attributes["{DRIVER}"]'
@@ -67,9 +67,3 @@ def test_an_expression_that_makes_no_sense_is_refused_each_time() -> None:
     for _ in range(2):
         with pytest.raises(CelError, match="must evaluate to bool or the unknown type, not int"):
             compile_selector("1")
-
-
-def test_a_device_is_converted_once_for_a_driver() -> None:
-    made = device("a", x=1)
-    assert converted(made, DRIVER) is converted(made, DRIVER)
-    assert converted(made, "other.example.com").attributes == {"other.example.com": {"x": 1}}

@@ -17,8 +17,9 @@ from kubesched.framework.plugin import PostFilter, PostFilterResult
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import unschedulable
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import EXTENDER_EVENTS
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
-from kubesched.scheduler.extended_cycle import EXTENDER_EVENTS, ExtendedCycle
+from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.extenders import ExtenderVerdict, PodsOnNode, Victims
 from tests.support.embedded_scheduler import scheduler
 from tests.support.objects import named, node, pod, requires

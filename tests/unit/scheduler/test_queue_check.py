@@ -14,7 +14,7 @@ from kubesched.logs.formats import FIELDS
 from kubesched.queue.backoff import Backoff
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.queue_check import PAUSE_S, QueueCheck
+from kubesched.scheduler.queue_check import IDLE_PERIOD_S, PAUSE_S, PERIOD_S, QueueCheck
 from tests.support.embedded_scheduler import scheduler
 from tests.support.objects import node, pod
 from tests.support.queueing import sort_key
@@ -93,6 +93,13 @@ def test_a_pod_that_fits_and_was_not_woken_is_tried_at_once(
         '"Pod fits but no event woke it, trying it now" '
         'pod="default/a" rejectedBy=["NodeResourcesFit"] feasibleNodes=1'
     )
+
+
+def test_it_seldom_wakes_while_no_pod_is_parked() -> None:
+    bench = Bench()
+    assert bench.check.period_s == IDLE_PERIOD_S
+    bench.park("a")
+    assert bench.check.period_s == PERIOD_S
 
 
 def test_a_pod_that_does_not_fit_stays_where_it_is() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ssl
 from pathlib import Path
 
+import msgspec
 import pytest
 import trustme
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -51,6 +53,28 @@ def test_a_self_signed_certificate_is_good_for_its_own_authority() -> None:
     assert leaf.subject.rfc4514_string().startswith("CN=localhost@")
     assert (leaf.not_valid_after_utc - leaf.not_valid_before_utc).days == 365
     pair.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), "test")
+
+
+@pytest.mark.parametrize(
+    ("flags", "key"),
+    [
+        ({}, ec.EllipticCurvePublicKey),
+        ({"tls_cipher_suites": ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",)}, rsa.RSAPublicKey),
+        ({"tls_curve_preferences": (29,)}, rsa.RSAPublicKey),
+    ],
+)
+def test_a_self_signed_certificate_has_an_rsa_key_only_where_flags_restrict_tls(
+    flags: dict[str, tuple[object, ...]], key: type
+) -> None:
+    pair = serving_pair(msgspec.convert(flags, ServingOptions)).read()
+
+    assert isinstance(pair.leaf.public_key(), key)
+
+
+def test_a_certificate_that_is_written_has_an_rsa_key(tmp_path: Path) -> None:
+    pair = serving_pair(ServingOptions(cert_dir=str(tmp_path))).read()
+
+    assert isinstance(pair.leaf.public_key(), rsa.RSAPublicKey)
 
 
 def test_nothing_is_written_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
