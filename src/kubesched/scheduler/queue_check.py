@@ -28,6 +28,8 @@ _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
 #: Period of the check. The budget is spent in short slices, so that decisions are not delayed.
 PERIOD_S = 0.25
+#: Period while no pod is parked: to wake an idle process up is what costs most.
+IDLE_PERIOD_S = 1.0
 #: A pod that was woken and then did not fit is not checked again for so long.
 PAUSE_S = 60.0
 
@@ -68,7 +70,7 @@ class QueueCheck:
         if self._share == 0.0:
             return
         while True:
-            await asyncio.sleep(PERIOD_S)
+            await asyncio.sleep(PERIOD_S if self._queue.unschedulable_count else IDLE_PERIOD_S)
             try:
                 self.step(PERIOD_S * self._share)
             except Exception:  # noqa: BLE001 (a bug here must not end the scheduler)
