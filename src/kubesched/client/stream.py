@@ -7,6 +7,8 @@ socket ──> httptools ──> chunks ──> next()         too much unread: 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 from collections.abc import Callable
 
 from kubesched.client.connection import HttpConnection
@@ -15,6 +17,8 @@ from kubesched.errors import ClientError, ConnectionFailedError, RequestTimeoutE
 
 #: Above this number of unread bytes, reading from the socket pauses.
 _HIGH_WATER_BYTES = 1 << 20
+#: A stream that is held is read all the same when this much has come, far less than a socket holds.
+HELD_BYTES = 1 << 16
 #: Timers fire to the millisecond, possibly just before their time.
 _TIMER_RESOLUTION_S = 0.001
 
@@ -87,6 +91,21 @@ class StreamConnection(HttpConnection):
             if not self.closed:
                 self.transport.resume_reading()
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def hold(self) -> None:
+        """Read no more until `release`, or until a lot has come."""
+        self._wait_for_bytes(HELD_BYTES)
+
+    def release(self) -> None:
+        """Read what has come, and what comes."""
+        self._wait_for_bytes(1)
+
+    def _wait_for_bytes(self, count: int) -> None:
+        """Let the kernel wake us for so many bytes, or the end of the connection."""
+        raw = self.transport.get_extra_info("socket")
+        if raw is not None and not self.closed:
+            with contextlib.suppress(OSError):  # not supported by this system, or just closed
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
     def on_body(self, data: bytes) -> None:
         """Buffer a chunk (called by the parser)."""
@@ -169,6 +188,14 @@ class StreamResponse:
         if not chunk:
             raise StopAsyncIteration
         return chunk
+
+    def hold(self) -> None:
+        """Read no more until `release`, or until a lot has come."""
+        self._connection.hold()
+
+    def release(self) -> None:
+        """Read what has come, and what comes."""
+        self._connection.release()
 
     async def read(self, *, limit_bytes: int = 1 << 20) -> bytes:
         """Read the whole body, for error responses."""
