@@ -148,7 +148,7 @@ class Scheduler:
             await asyncio.sleep(0)
             self._turn_ends = self._clock.monotonic() + TURN_S
         while True:
-            if self._held_watches.is_holding:
+            if self._held_watches.is_holding and self._queue.active_count:
                 await self._held_watches.catch_up()
             entity = None if self._bindings.has_backpressure else self._queue.pop_entity()
             if entity is not None:
