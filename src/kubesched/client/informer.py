@@ -25,6 +25,7 @@ from typing import Generic, Protocol, TypeVar
 
 from kubesched.client import discovery
 from kubesched.client.backoff import ReflectorBackoff
+from kubesched.client.held_watches import HeldWatches
 from kubesched.client.limiter import Sleep
 from kubesched.client.meta import ApiObject, BadObject
 from kubesched.client.resources import ResourcePath
@@ -87,6 +88,7 @@ class Informer(Generic[T]):
         page_size: int = 500,
         on_bad_object: Callable[[BadObject], None] | None = None,
         on_processed: Callable[[float], None] | None = None,
+        held_watches: HeldWatches | None = None,
         stall_timeout_s: float | None = None,
         clock: Clock | None = None,
         sleep: Sleep = asyncio.sleep,
@@ -105,6 +107,8 @@ class Informer(Generic[T]):
         self._on_bad_object = on_bad_object or self._log_bad_object
         #: called with the seconds that the store and the handlers took for a batch of objects
         self._on_processed = on_processed or (lambda _seconds: None)
+        #: may pause the watch; None: every event is handled immediately
+        self._held_watches = held_watches
         self._stall_timeout_s = stall_timeout_s
         self._clock = clock or RealClock()
         self._sleep = sleep
@@ -268,6 +272,8 @@ class Informer(Generic[T]):
                         heard = True
                         self._note_success()
                 self._on_processed(self._clock.monotonic() - batch_started)
+                if self._held_watches is not None:
+                    self._held_watches.hold(stream)
         if not heard and self._clock.monotonic() - started < _SHORT_WATCH_S:
             raise ClientError("the watch ended at once, without an event")
         self._note_success()

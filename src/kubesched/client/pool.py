@@ -5,8 +5,8 @@
                                               └──> the first waiter, if any
 
 Idle connections are a stack: the last used is the least likely to be stale, and the rest can age
-out. Waiters are served in order. Timeouts are found by a periodic scan of busy connections, which
-costs less than a timer per request.
+out. Waiters are served in order. One timer, for the earliest deadline, finds all timeouts: most
+requests end long before theirs, so it seldom fires, and costs less than a timer per request.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ _CHECK_AFTER_S = 1.0
 _SPARE = 4
 #: How long a connection may take to close before it is aborted.
 _CLOSE_TIMEOUT_S = 1.0
-#: How often busy connections are scanned for requests past their deadline.
-_SWEEP_EVERY_S = 0.1
+#: Timers fire to the millisecond, possibly just before their time.
+_TIMER_RESOLUTION_S = 0.001
+#: How long until timeouts are looked for again: thousands that wait may all be too late.
+_SWEEP_PAUSE_S = 0.1
 
 
 class _Turn(asyncio.Future[PooledConnection | None]):
@@ -62,10 +64,10 @@ class ConnectionPool:
         self._dialing = 0
         #: waiters for a connection; the result None means: open your own
         self._line: deque[_Turn] = deque()
-        #: no waiter has an earlier deadline
-        self._line_due = math.inf
         self._reaper: asyncio.TimerHandle | None = None
         self._sweeper: asyncio.TimerHandle | None = None
+        #: when it fires, infinite without it
+        self._sweep_at = math.inf
         self._all_lost: asyncio.Event | None = None
         self._closed = False
 
@@ -75,8 +77,6 @@ class ConnectionPool:
             connection = self._idle.pop()
             if not connection.closed and not connection.transport.is_closing():
                 if now - connection.idle_since <= _CHECK_AFTER_S or connection.is_quiet():
-                    if self._sweeper is None:
-                        self._schedule_sweep()
                     return connection
                 connection.abort()
             self._retire(connection)
@@ -98,11 +98,17 @@ class ConnectionPool:
         if len(self._open) + self._dialing >= self._max_connections:
             connection = await self._stand_in_line(deadline)
             self.check_open()
-        if connection is None:
-            connection = await self._dial(deadline)
-        if self._sweeper is None:
-            self._schedule_sweep()
-        return connection
+        return connection or await self._dial(deadline)
+
+    def enforce(self, deadline: float) -> None:
+        """Let requests, and waiters, fail at their deadlines, of which this is one."""
+        if deadline >= self._sweep_at:
+            return
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._sweep_at = deadline
+        at = deadline + _TIMER_RESOLUTION_S
+        self._sweeper = asyncio.get_running_loop().call_at(at, self._sweep)
 
     def give_back(self, connection: PooledConnection) -> None:
         """End a request: pass the connection to the next waiter."""
@@ -180,9 +186,7 @@ class ConnectionPool:
     async def _stand_in_line(self, deadline: float) -> PooledConnection | None:
         turn = _Turn(deadline, loop=asyncio.get_running_loop())
         self._line.append(turn)
-        self._line_due = min(self._line_due, deadline)
-        if self._sweeper is None:
-            self._schedule_sweep()
+        self.enforce(deadline)
         try:
             return await turn
         except asyncio.CancelledError:
@@ -236,30 +240,25 @@ class ConnectionPool:
         if self._idle:
             self._schedule_reaper(self._idle[0].idle_since + self._idle_timeout_s - now)
 
-    def _schedule_sweep(self) -> None:
-        self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_EVERY_S, self._sweep)
-
     def _sweep(self) -> None:
-        """Fail requests past their deadline; repeats while there are requests."""
-        self._sweeper = None
+        """Fail requests and waiters past their deadlines."""
+        self._sweeper, self._sweep_at = None, math.inf
         now = asyncio.get_running_loop().time()
-        busy = [connection for connection in self._open if connection.is_busy]
-        for connection in busy:
+        for connection in [each for each in self._open if each.is_busy]:
             if connection.deadline <= now:
                 connection.expire()
         self._send_away(now)
-        if busy or self._line:
-            self._schedule_sweep()
+        busy = (each.deadline for each in self._open if each.is_busy)
+        waiting = (each.deadline for each in self._line if not each.done())
+        earliest = min((*busy, *waiting), default=math.inf)
+        self.enforce(max(earliest, now + _SWEEP_PAUSE_S))
 
     def _send_away(self, now: float) -> None:
         """Fail waiters past their deadline; the first are not always the oldest."""
-        if now < self._line_due:
-            return
         for turn in [each for each in self._line if each.deadline <= now and not each.done()]:
             message = f"all {self._max_connections} connections were busy for too long"
             turn.set_exception(RequestTimeoutError(f"{self._dialer.peer}: {message}"))
             self._line.remove(turn)
-        self._line_due = min((each.deadline for each in self._line), default=math.inf)
 
 
 def _call(turn: _Turn, connection: PooledConnection | None) -> bool:

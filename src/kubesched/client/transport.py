@@ -90,6 +90,7 @@ class Transport:
         try:
             while True:
                 connection = pool.take_idle(now) or await pool.check_out(deadline)
+                pool.enforce(deadline)
                 try:
                     return await connection.send(message, deadline)
                 except UnansweredError as error:

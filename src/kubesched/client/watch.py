@@ -217,3 +217,11 @@ class WatchStream(Generic[T]):
     async def __anext__(self) -> Iterator[WatchEvent[T] | Bookmark | BadObject]:
         """Return the events of the next chunk; consume them before the next call."""
         return self._decoder.feed(await anext(self._response))
+
+    def hold(self) -> None:
+        """Read no more until `release`, or until a lot has come."""
+        self._response.hold()
+
+    def release(self) -> None:
+        """Read what has come, and what comes."""
+        self._response.release()

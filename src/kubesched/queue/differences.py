@@ -14,6 +14,8 @@ from kubesched.queue.events import Action, ClusterEvent, Resource
 
 def node_events(old: Node, new: Node) -> list[ClusterEvent]:
     """Return the events that the update of a node causes."""
+    if _is_heartbeat(old, new):
+        return []
     changed = {
         Action.UPDATE_NODE_ALLOCATABLE: _allocatable_changed(old, new),
         Action.UPDATE_NODE_LABEL: (old.metadata.labels or {}) != (new.metadata.labels or {}),
@@ -57,6 +59,17 @@ def pod_events(old: Pod, new: Pod, *, is_target: bool = False) -> list[ClusterEv
     }
     actions = [action for action, is_changed in changed.items() if is_changed]
     return [ClusterEvent(resource, action) for action in actions or [Action.UPDATE]]
+
+
+def _is_heartbeat(old: Node, new: Node) -> bool:
+    """Return whether nothing changed that scheduling reads, as in most updates."""
+    before, after = old.metadata, new.metadata
+    return (
+        old.status == new.status
+        and old.spec == new.spec
+        and before.labels == after.labels
+        and before.annotations == after.annotations
+    )
 
 
 def _allocatable_changed(old: Node, new: Node) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kubesched.api.core import Pod
+from kubesched.client.held_watches import HeldWatches
 from kubesched.clock import SteadyClock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.group_forest import GroupForest
@@ -119,6 +120,8 @@ class Engine:
 
         steady = SteadyClock(outside.clock)
         self.queue = self._make_queue(outside, options, steady, ready)
+        #: watches that wait while no pod does
+        self.held_watches = HeldWatches(lambda: len(self.queue) == 0)
         self.nominations = Nominations(
             cluster,
             self.queue,
@@ -155,6 +158,7 @@ class Engine:
             failures=self.failures,
             attempts=attempts,
             ready=ready,
+            held_watches=self.held_watches,
             progress=self.progress,
         )
         self.group_reports = GroupReports(outside.api_calls, cluster.groups, outside.clock)

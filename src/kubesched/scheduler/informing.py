@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Node, Pod
 from kubesched.client.informer import Handler, Informer
 from kubesched.client.meta import ApiObject
 from kubesched.client.rest import ApiClient
@@ -51,6 +51,7 @@ class Informers:
                 field_selector=kind.field_selector,
                 optional=kind.optional,
                 on_processed=processing_observer(metrics, kind),
+                held_watches=engine.held_watches if kind.type is Node else None,
             )
             for kind in watched(engine.gates, engine.plugin_names)
         }

@@ -15,6 +15,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from kubesched import logs
+from kubesched.client.held_watches import HeldWatches
 from kubesched.framework.attempt_error import AttemptPausedError
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error
@@ -58,6 +59,7 @@ class Scheduler:
         failures: FailureHandler,
         attempts: Attempts,
         ready: asyncio.Event,
+        held_watches: HeldWatches,
         progress: LoopProgress,
     ) -> None:
         self._recorders = outside.recorders
@@ -75,6 +77,8 @@ class Scheduler:
         self._attempts = attempts
         #: set when a pod may be ready to be popped, or a binding ended
         self._ready = ready
+        #: their events are handled before a decision
+        self._held_watches = held_watches
         #: notified at every turn of the loop
         self._progress = progress
         #: schedules groups; None if the gate is off
@@ -146,11 +150,15 @@ class Scheduler:
         if self._clock.monotonic() >= self._turn_ends:
             await asyncio.sleep(0)
             self._turn_ends = self._clock.monotonic() + TURN_S
-        while self._bindings.has_backpressure or (entity := self._queue.pop_entity()) is None:
+        while True:
+            if self._held_watches.is_holding and self._queue.active_count:
+                await self._held_watches.catch_up()
+            entity = None if self._bindings.has_backpressure else self._queue.pop_entity()
+            if entity is not None:
+                return entity
             self._progress.beat()
             self._ready.clear()
             await self._ready.wait()
-        return entity
 
     async def _schedule_one(self, pod: QueuedPod) -> None:
         framework = self._profiles.get(pod.info.pod)

@@ -10,6 +10,7 @@ import pytest
 
 from kubesched.client.access import tls_context
 from kubesched.client.pool import _SPARE
+from kubesched.client.stream import HELD_BYTES
 from kubesched.client.transport import Transport
 from kubesched.errors import ConnectionFailedError, RequestTimeoutError
 from tests.support.servers import (
@@ -21,7 +22,7 @@ from tests.support.servers import (
     chunk,
     watch_answer,
 )
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, settle
 
 from .conftest import Run
 
@@ -252,3 +253,73 @@ def test_closing_the_client_ends_streams(run: Run) -> None:
             await task
 
     run(_with_pool(watch_answer(b"x", hold=True), test))
+
+
+class TestHeld:
+    def test_what_comes_is_not_read_before_the_release(self, run: Run) -> None:
+        more = asyncio.Event()
+
+        async def slowly(exchange: Exchange) -> None:
+            await exchange.send(CHUNKED_HEAD + chunk(b"one"))
+            await more.wait()
+            await exchange.send(chunk(b"two") + b"0\r\n\r\n")
+
+        async def test(server: ScriptedServer, pool: Transport) -> None:
+            async with pool.stream("GET", "/") as stream:
+                assert await anext(stream) == b"one"
+                stream.hold()
+                more.set()
+                reading = asyncio.ensure_future(anext(stream))
+                await settle()
+                assert not reading.done()
+                stream.release()
+                assert await reading == b"two"
+
+        run(_with_pool(slowly, test))
+
+    def test_a_lot_is_read_all_the_same(self, run: Run) -> None:
+        more = asyncio.Event()
+        lot = b"x" * (4 * HELD_BYTES)
+
+        async def slowly(exchange: Exchange) -> None:
+            await exchange.send(CHUNKED_HEAD + chunk(b"one"))
+            await more.wait()
+            await exchange.send(chunk(lot))
+            await asyncio.sleep(3600)
+
+        async def test(server: ScriptedServer, pool: Transport) -> None:
+            async with pool.stream("GET", "/") as stream:
+                assert await anext(stream) == b"one"
+                stream.hold()
+                more.set()
+                assert len(await anext(stream)) >= HELD_BYTES / 2
+
+        run(_with_pool(slowly, test))
+
+    @pytest.mark.parametrize("reset", [True, False])
+    def test_the_end_of_the_connection_is_noticed(self, run: Run, reset: bool) -> None:
+        held = asyncio.Event()
+
+        async def breaks(exchange: Exchange) -> None:
+            await exchange.send(CHUNKED_HEAD + chunk(b"one"))
+            await held.wait()
+            if reset:
+                exchange.reset()
+            else:
+                exchange.hang_up()
+
+        async def test(server: ScriptedServer, pool: Transport) -> None:
+            async def read() -> None:
+                async with pool.stream("GET", "/") as stream:
+                    await anext(stream)
+                    stream.hold()
+                    held.set()
+                    try:
+                        await anext(stream)
+                    finally:
+                        stream.release()  # of no use, and without harm
+
+            with pytest.raises(ConnectionFailedError, match="in the middle of an answer"):
+                await read()
+
+        run(_with_pool(breaks, test))

@@ -485,6 +485,23 @@ class TestTime:
 
         run(_with_pool(first_never, test, max_connections=1))
 
+    def test_each_request_has_its_own_deadline(self, run: Run) -> None:
+        async def never(_: Exchange) -> None:
+            await asyncio.sleep(3600)
+
+        async def test(server: ScriptedServer, pool: Transport) -> None:
+            given_up: list[str] = []
+
+            async def request(path: str, timeout_s: float) -> None:
+                with pytest.raises(RequestTimeoutError):
+                    await pool.request("GET", path, timeout_s=timeout_s)
+                given_up.append(path)
+
+            await asyncio.gather(request("/2", 0.4), request("/3", 0.7), request("/1", 0.1))
+            assert given_up == ["/1", "/2", "/3"]
+
+        run(_with_pool(never, test))
+
     def test_a_handshake_that_never_ends_is_given_up(self, run: Run) -> None:
         async def main() -> None:
             with socket.create_server(("127.0.0.1", 0)) as silent:  # connects, and nobody speaks
