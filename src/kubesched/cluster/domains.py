@@ -93,6 +93,10 @@ class Domains(View):
         self._by_domain: IndexArray | None = None
         self._starts: IndexArray = np.zeros(0, dtype=np.intp)
 
+    def twin(self) -> Domains:
+        """Return a view of the same with its own log: readers of ours would have to rebuild."""
+        return Domains(self._table, self._key, self._eligible)
+
     def rebuild(self) -> None:
         """Look up the label of all rows."""
         column = self._table.label_column(self._key)

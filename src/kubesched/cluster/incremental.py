@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -182,11 +182,16 @@ class View(ABC):
         """Invalidate the view; the next refresh rebuilds it."""
         self._read = None
 
+    def twin(self) -> Self:
+        """Return a view of the same that has derived nothing yet."""
+        twin = copy(self)
+        twin.forget()
+        return twin
+
     def validate(self) -> None:
         """Compare with a view built from scratch; raise InvariantError if they differ."""
         self.refresh()
-        twin = copy(self)
-        twin.forget()
+        twin = self.twin()
         twin.refresh()
         for name in self.derived:
             mine, fresh = getattr(self, name), getattr(twin, name)
@@ -276,8 +281,7 @@ class LazyRows(View):
     def validate(self) -> None:
         """Recompute all computed rows, and compare."""
         self.refresh()
-        twin, rows = copy(self), np.flatnonzero(self.known)
-        twin.forget()
+        twin, rows = self.twin(), np.flatnonzero(self.known)
         twin.refresh()
         twin.ensure(rows)
         mine, fresh = self.values[..., rows], twin.values[..., rows]

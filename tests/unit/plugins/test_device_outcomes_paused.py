@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from kubesched.clock import RealClock
 from kubesched.config.args import DynamicResourcesArgs
 from kubesched.config.durations import Duration
 from kubesched.framework.attempt_error import AttemptError, AttemptPausedError
@@ -66,8 +69,10 @@ class Exploding(Lab):
 
 
 @pytest.fixture(autouse=True)
-def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_slices_of_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt gets the same time, also on a busy machine."""
     monkeypatch.setattr(search_budget, "SLICE_S", 0.01)
+    monkeypatch.setattr(RealClock, "monotonic", lambda _clock: time.process_time())
 
 
 def test_a_long_search_goes_on_in_the_next_attempt_until_its_timeout() -> None:

@@ -25,6 +25,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import Evaluator
+from kubesched.framework.profile_filters import ProfileFilters
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.plugins.lower_pods import importance
 from kubesched.plugins.verdicts import Candidate, Found, choose
@@ -101,7 +102,7 @@ def search(lab: Lab, preemptor: Pod, *, rows: Sequence[int] | None = None, enoug
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every rule holds on all paths."""
     if request.param == "one by one":
-        monkeypatch.setattr(Evaluator, "is_arithmetic", lambda self, state: False)
+        monkeypatch.setattr(ProfileFilters, "is_arithmetic", lambda self, state: False)
 
 
 every_way = pytest.mark.usefixtures("path")
@@ -298,7 +299,7 @@ def test_pods_alike_share_a_search_until_something_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Even where each node has its own transaction: many may wait that no eviction helps."""
-    monkeypatch.setattr(Evaluator, "is_arithmetic", lambda self, state: False)
+    monkeypatch.setattr(ProfileFilters, "is_arithmetic", lambda self, state: False)
     asked: list[str] = []
     evaluate = Evaluator.number_on
 
@@ -580,7 +581,7 @@ def test_all_rows_together_find_what_rows_one_by_one_find(
     assert traces(lab) == before
     each_alone = [search(lab, asking, rows=[row]) for row in rows]
     assert traces(lab) == before
-    with patch.object(Evaluator, "is_arithmetic", lambda self, state: False):
+    with patch.object(ProfileFilters, "is_arithmetic", lambda self, state: False):
         alone = search(lab, asking, rows=rows)
         assert traces(lab) == before
 
@@ -614,7 +615,7 @@ def test_counts_find_what_transactions_find(
         lab.cluster.nominator.nominate(lab.pending(promised), on)
     lab.feasible(asking)
     before, rows = traces(lab), lab.cluster.table.order.rows().tolist()
-    with patch.object(Evaluator, "is_arithmetic", lambda self, state: False):
+    with patch.object(ProfileFilters, "is_arithmetic", lambda self, state: False):
         expected, why = search(lab, asking, rows=rows), diagnosed(lab, asking)
     assert traces(lab) == before
 
