@@ -12,7 +12,7 @@ from kubesched.cli import kube_scheduler
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.queue.scheduling_queue import SchedulingQueue
 
-LEAKED_BYTES: Final = 100_000
+LEAKED_BYTES: Final = 400_000
 
 
 def leak() -> None:

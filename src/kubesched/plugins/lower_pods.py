@@ -29,8 +29,9 @@ from kubesched.cluster.resources import Requests
 #: Later than every start time of a pod.
 NOT_STARTED: Final = "~"
 NEVER_STARTED: Final = 2**62
-#: Up to this many kinds, those of pods that are gone are not dropped.
-MOST_KINDS: Final = 4096
+#: Up to this many kinds, those of pods that are gone are not dropped. Each keeps one of its pods,
+#: with all that is cached about its signature: some 20 KB.
+MOST_KINDS: Final = 256
 
 Kind = tuple[Requests, LabelSet, PodTerms]
 

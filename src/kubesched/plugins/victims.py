@@ -56,9 +56,11 @@ NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 #: How many rows are evaluated together at most: then their arrays fit into the processor's caches,
 #: and the search may be paused.
 TOGETHER: Final = 256
-#: How many verdicts are cached, each up to 200 bytes; but those for as many kinds of pods at least.
+#: How many verdicts are cached, each up to 200 bytes; but those for as many kinds of pods at least,
+#: and at most: each kind keeps one of its pods, with all that is cached about its signature.
 MOST_VERDICTS: Final = 1 << 18
 FEWEST_ALIKE: Final = 16
+MOST_ALIKE: Final = 64
 
 
 class VictimSearch:
@@ -152,7 +154,7 @@ class VictimSearch:
         verdicts = self._verdicts.get(key)
         if not isinstance(verdicts, made_of):
             rows = max(self._cluster.table.size, 1)
-            self._verdicts.limit = max(MOST_VERDICTS // rows, FEWEST_ALIKE)
+            self._verdicts.limit = min(max(MOST_VERDICTS // rows, FEWEST_ALIKE), MOST_ALIKE)
             verdicts = self._verdicts[key] = made_of(self._cluster, by_row=by_row)
         return verdicts
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -766,3 +768,21 @@ def test_room_that_is_kept_for_a_pod_is_free_to_it_and_to_nobody_else() -> None:
     for _ in range(2):
         assert search_again(lab, kept, other).victims == {}
         assert search_again(lab, kept, promised).victims == {"n1": ["a"]}
+
+
+def test_preemptors_that_are_gone_leave_little_behind() -> None:
+    """Each may be of a kind of its own, and what is cached about its signature stays with it."""
+    lab = Lab(node("n1", cpu="1", zone="z"), pod("low", cpu="1", node="n1", priority=1))
+    search, evaluator, signatures = VictimSearch(lab.cluster), lab.framework.evaluator, []
+    for number in range(300):
+        near = must(pod_term(names.LABEL_ZONE, app=f"{number}"))
+        preemptor = pod(f"p{number}", cpu=f"{number + 1}m", priority=9, near=near)
+        info, state = lab.pending(preemptor), CycleState()
+        feasible_rows(evaluator, state, info)
+        rows = lab.cluster.table.order.rows()
+        assert not search.search(evaluator, state, info, rows, enough=1).candidates
+        signatures.append(ref(info.signature))
+
+    del info, state
+    gc.collect()
+    assert sum(each() is not None for each in signatures) < 150
