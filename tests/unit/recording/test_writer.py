@@ -129,6 +129,7 @@ def test_a_full_disk_ends_recording_with_one_line(
     with caplog.at_level(logging.ERROR):
         writer.append(Gone(uid="a"))
         until(lambda: writer.failure)
+        until(lambda: caplog.records)  # the writer's thread logs it right after that
     writer.append(Gone(uid="b"))
 
     assert writer.failure == "no space left on device"
