@@ -84,8 +84,8 @@ def test_a_rejection_before_any_node_was_looked_at() -> None:
 def test_a_rejection_without_a_reason_before_any_node_was_looked_at() -> None:
     diagnosis = Diagnosis(cluster_of(node("a")).table, pre_filter=unschedulable())
     assert diagnosis.message() == "0/1 nodes are available:"
-    diagnosis.post_filter_message = "preemption: nobody to evict"
-    assert diagnosis.message() == "0/1 nodes are available: preemption: nobody to evict"
+    diagnosis.post_filter_message = "preemption: no pod to evict"
+    assert diagnosis.message() == "0/1 nodes are available: preemption: no pod to evict"
 
 
 def test_a_rejection_by_the_chosen_node() -> None:
@@ -97,8 +97,8 @@ def test_a_rejection_by_the_chosen_node() -> None:
 
 def test_what_post_filter_says_is_added_as_it_is() -> None:
     diagnosis = _diagnosis(unschedulable("full"))
-    diagnosis.post_filter_message = "preemption: nobody to evict"
-    assert diagnosis.message() == "0/1 nodes are available: 1 full. preemption: nobody to evict"
+    diagnosis.post_filter_message = "preemption: no pod to evict"
+    assert diagnosis.message() == "0/1 nodes are available: 1 full. preemption: no pod to evict"
 
 
 def test_a_cluster_without_nodes() -> None:

@@ -24,7 +24,7 @@ from tests.support.scheduling import Lab
 
 
 class Doubled(RowScore, Normalize):
-    """A row-local score, doubled so that another node's score matters to nobody."""
+    """A row-local score, doubled by a normalizer that ignores the scores of other nodes."""
 
     name = "Doubled"
     reads = NODE

@@ -48,7 +48,7 @@ def test_a_bound_claim_is_its_volume(cluster: Cluster) -> None:
 def test_a_claim_without_a_volume_is_one_that_its_class_will_make(cluster: Cluster) -> None:
     cluster.storage.claims.put(claim("c", storage_class="fast"))
     asking = using(pod(), "c")
-    assert volumes(cluster, asking) == set(), "nobody knows the class"
+    assert volumes(cluster, asking) == set(), "the class does not exist"
 
     cluster.storage.classes.put(storage_class("fast"))
     assert volumes(cluster, asking) == {VolumeId(DRIVER, "new-default/c")}
